@@ -26,15 +26,8 @@ impl Lines {
 
     /// Adds an entry that reports how many are missing.
     pub(crate) fn push_lost(&mut self, at: Timestamp, count: u64, why: &'static str) {
-        match body(&Entry::lost(count, why)) {
-            Ok(body) => self.push(at, &body),
-            Err(error) => {
-                tracing::error!(
-                    event = "audit.entry_not_encoded",
-                    error = &error as &dyn std::error::Error,
-                    "cannot encode audit entry"
-                );
-            }
+        if let Some(body) = body_or_log(&Entry::lost(count, why)) {
+            self.push(at, &body);
         }
         // The missing entries stay counted even if this line is dropped later.
         self.stands_for += count;
@@ -57,6 +50,19 @@ impl Lines {
 /// An entry without its id and its time.
 pub(crate) fn body(entry: &Entry) -> Result<String, CodecError> {
     Ok(serde_json::to_string(entry)?)
+}
+
+/// An entry without its id and its time. One that cannot be encoded is logged and lost.
+pub(crate) fn body_or_log(entry: &Entry) -> Option<String> {
+    let encoded = body(entry);
+    if let Err(error) = &encoded {
+        tracing::error!(
+            event = "audit.entry_not_encoded",
+            error = error as &dyn std::error::Error,
+            "cannot encode audit entry"
+        );
+    }
+    encoded.ok()
 }
 
 /// The bodies of these entries, if entries are kept at all.

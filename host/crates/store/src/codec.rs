@@ -4,11 +4,13 @@
 
 use crate::key_id::KeyId;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use toolyard_task::session::Session;
 use toolyard_task::task::{Bridged, Summary, Task};
 use toolyard_task::wire::{RawJson, RpcError, TaskStatus, Timestamp};
-use toolyard_task::{Digest, Outcome, Owner, TaskId};
+use toolyard_task::{Digest, Outcome, Owner, StoreError, TaskId};
 
 const RESULT: u8 = b'r';
 const TOOL_ERROR: u8 = b'e';
@@ -53,6 +55,23 @@ pub(crate) enum CodecError {
     OtherComponent,
     #[error("cannot get a nonce from the operating system: {0}")]
     NoChance(getrandom::Error),
+}
+
+/// A session or grant as JSON.
+pub(crate) fn encode(record: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(record).map_err(|error| StoreError::Corrupt(CodecError::Json(error).into()))
+}
+
+/// The session or grant of a record that [`encode`] wrote.
+pub(crate) fn decode<T: DeserializeOwned>(record: &str) -> Result<T, StoreError> {
+    serde_json::from_str(record).map_err(|error| StoreError::Corrupt(CodecError::Json(error).into()))
+}
+
+/// The record of a stored session with the values that its client can set, taken from `set`.
+pub(crate) fn remembered(record: &str, set: &Session) -> Result<String, StoreError> {
+    let stored = decode(record)?;
+    let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
+    encode(&Session { log_level, subscriptions, task_aware: set.task_aware, ..stored })
 }
 
 /// A task without its arguments and its outcome.

@@ -13,6 +13,7 @@ use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use std::borrow::Cow;
@@ -197,6 +198,13 @@ impl Sealing {
             None => Ok(bytes),
             Some(keys) => Ok(seal(keys, of, column, &bytes)?.into()),
         }
+    }
+
+    pub(crate) fn arguments_of(&self, task: &Task) -> Result<Bytes, CodecError> {
+        Ok(match self.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
+            Cow::Borrowed(_) => task.arguments.bytes(),
+            Cow::Owned(sealed) => sealed.into(),
+        })
     }
 
     /// The record that was passed to [`Sealing::record`].

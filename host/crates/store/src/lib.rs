@@ -59,6 +59,8 @@ mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod task_encoding;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_buffer;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_encoding;

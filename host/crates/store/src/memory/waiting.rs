@@ -2,8 +2,7 @@
 
 use super::State;
 use std::collections::BTreeMap;
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::wire::Timestamp;
+use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{Digest, Incarnation, Owner, Task, TaskId};
 
 /// How long a task that was offered to one host is not offered to another (milliseconds).

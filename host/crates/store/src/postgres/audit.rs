@@ -106,22 +106,11 @@ pub(super) async fn insert(writing: &PostgresTransaction<'_>, lines: &Lines) -> 
 impl AuditStore for PostgresStore {
     fn note(&self, entry: Entry) {
         let buffer = &self.state.audit;
-        if !buffer.on {
-            return;
-        }
-        match audit_lines::body(&entry) {
-            Ok(body) => {
-                if buffer.note(Instant::now(), body) {
-                    self.writer.queue.wake();
-                }
-            }
-            Err(error) => {
-                tracing::error!(
-                    event = "audit.entry_not_encoded",
-                    error = &error as &dyn std::error::Error,
-                    "cannot encode audit entry"
-                );
-            }
+        if buffer.on
+            && let Some(body) = audit_lines::body_or_log(&entry)
+            && buffer.note(Instant::now(), body)
+        {
+            self.writer.queue.wake();
         }
     }
 

@@ -1,11 +1,10 @@
 //! Erasure of a principal's data in PostgreSQL. The server's VACUUM removes the deleted rows from
 //! its files.
 
-use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::rows::ids;
-use super::timeline;
 use super::transaction::PostgresTransaction;
+use super::{PostgresStore, timeline};
 use crate::audit_lines;
 use crate::reencryption::{MAX_BYTES, MAX_TASKS};
 use crate::refusal::StoreRefusal;

@@ -4,7 +4,7 @@ use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::transaction::PostgresTransaction;
 use crate::audit_lines;
-use crate::codec::CodecError;
+use crate::codec::{decode, encode};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::{Error, Row};
@@ -106,9 +106,9 @@ async fn give(
     let now = time.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
     let now = writing.state.floor.saw(now);
     let grant = Grant { given_at: now, ..grant.clone() };
-    let record = match serde_json::to_string(&grant) {
+    let record = match encode(&grant) {
         Ok(record) => record,
-        Err(error) => return Ok(Err(corrupt(CodecError::Json(error)))),
+        Err(error) => return Ok(Err(error)),
     };
     let (id, owner, wanted) = (grant.id.to_string(), grant.owner.key().into_bytes(), grant.wanted.key());
     writing.execute(FORMER, &[&owner, &grant.plugin, &grant.digest.0, &wanted]).await?;
@@ -121,6 +121,5 @@ async fn give(
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
-    let record: &str = row.try_get(0).map_err(unreadable)?;
-    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
+    decode(row.try_get(0).map_err(unreadable)?)
 }

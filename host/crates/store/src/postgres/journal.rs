@@ -1,7 +1,7 @@
 //! Journals in PostgreSQL. An append joins the transaction that other callers of this host share.
 
 use super::error::{corrupt, unreadable};
-use super::rows::{ids, number, number_of};
+use super::rows::{count, ids, number, number_of};
 use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, components};
 use crate::codec::{self, CodecError};
@@ -153,9 +153,7 @@ pub(super) async fn asking(
 
 /// How many tasks are parked.
 pub(super) async fn count_parked(store: &PostgresStore) -> Result<u64, StoreError> {
-    let rows = store.readers.rows(PARKED, &[]).await?;
-    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
-    Ok(count.unsigned_abs())
+    count(&store.readers.rows(PARKED, &[]).await?)
 }
 
 #[async_trait]
@@ -234,12 +232,10 @@ impl JournalStore for PostgresStore {
     }
 
     async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        let rows = match of {
+        count(&match of {
             None => self.readers.rows(BYTES, &[]).await?,
             Some(owner) => self.readers.rows(BYTES_OF, &[&owner.key().into_bytes()]).await?,
-        };
-        let bytes: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
-        Ok(bytes.unsigned_abs())
+        })
     }
 
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {

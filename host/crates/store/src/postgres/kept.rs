@@ -1,10 +1,9 @@
 //! Counts the bytes kept for each owner's tasks, and makes room for more. An index contains all
 //! values for the sums; with a counter for each owner, hosts would wait for each other's commits.
 
-use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::rows::summary;
-use super::timeline;
+use super::rows::{count, summary};
+use super::{PostgresStore, timeline};
 use crate::audit_lines;
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -34,18 +33,11 @@ const DISCARD: &str = "
     DELETE FROM task WHERE id IN (SELECT id FROM task WHERE id = ANY($1) AND status > 2 ORDER BY id FOR UPDATE)
     RETURNING id, (SELECT store_time($2))";
 
-/// The bytes kept for a task with these values.
-pub(super) fn bytes_of(record: &str, arguments: &[u8], outcome: Option<&[u8]>) -> i64 {
-    (record.len() + arguments.len() + outcome.map_or(0, <[u8]>::len)) as i64
-}
-
 pub(super) async fn bytes(store: &PostgresStore, of: Option<&Owner>) -> Result<u64, StoreError> {
-    let rows = match of.map(|owner| owner.key().into_bytes()) {
+    count(&match of.map(|owner| owner.key().into_bytes()) {
         Some(owner) => store.readers.rows(BYTES_OF, &[&owner]).await?,
         None => store.readers.rows(BYTES, &[]).await?,
-    };
-    let sum: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
-    Ok(u64::try_from(sum).unwrap_or(0))
+    })
 }
 
 pub(super) async fn largest_owners(

@@ -2,7 +2,7 @@
 //! the creation, and far from the quota the exact number is not needed.
 
 use super::connections::Readers;
-use super::error::unreadable;
+use super::rows::count;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use toolyard_task::StoreError;
@@ -29,10 +29,9 @@ impl LiveQuota {
         let live = match known.filter(|(at, _)| at.elapsed() < FRESH) {
             Some((_, live)) => live,
             None => {
-                let rows = readers.rows(COUNT, &[]).await?;
-                let live: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
-                *self.0.lock() = Some((Instant::now(), live.unsigned_abs()));
-                live.unsigned_abs()
+                let live = count(&readers.rows(COUNT, &[]).await?)?;
+                *self.0.lock() = Some((Instant::now(), live));
+                live
             }
         };
         Ok((live + AMPLE >= u64::from(quota)).then_some(quota))

@@ -1,21 +1,22 @@
 //! Values from the columns of rows.
 
+pub(super) use crate::task_encoding::number;
+
 use super::error::{corrupt, unreadable};
 use crate::codec::{self, Columns};
 use crate::encryption::Sealing;
 use tokio_postgres::Row;
-use toolyard_task::StoreError;
-use toolyard_task::TaskId;
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::{StoreError, TaskId};
+
+/// The count or sum in the only row of an answer. The server's integers are signed.
+pub(super) fn count(rows: &[Row]) -> Result<u64, StoreError> {
+    rows.first().map_or(Ok(0), |row| row.try_get(0)).map(i64::unsigned_abs).map_err(unreadable)
+}
 
 pub(super) fn ids(rows: &[Row]) -> Result<Vec<TaskId>, StoreError> {
     rows.iter().map(|row| row.try_get(0).map(TaskId).map_err(unreadable)).collect()
-}
-
-/// The server's integers are signed. Counters never come near their limit.
-pub(super) fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 pub(super) fn number_of(status: TaskStatus) -> i16 {

@@ -1,10 +1,10 @@
 //! Sessions in PostgreSQL.
 
 use super::PostgresStore;
-use super::error::{corrupt, unreadable};
+use super::error::unreadable;
 use super::rows::number;
 use super::transaction::{Operation, PostgresTransaction, pending};
-use crate::codec::CodecError;
+use crate::codec::{decode, encode, remembered};
 use crate::group_commit::{log_failure, log_sessions_not_updated};
 use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
@@ -120,29 +120,16 @@ async fn remember(
 ) -> Result<Result<bool, StoreError>, Error> {
     let rows = writing.rows(RECORD, &[&set.id.as_str()]).await?;
     let Some(row) = rows.first() else { return Ok(Ok(false)) };
-    let changed = decode(row.try_get(0)?).and_then(|stored| {
-        let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
-        let task_aware = set.task_aware;
-        encode(&Session { log_level, subscriptions, task_aware, ..stored })
-    });
-    match changed {
+    match remembered(row.try_get(0)?, set) {
         Ok(changed) => writing.execute(REMEMBER, &[&set.id.as_str(), &changed]).await.map(|_| Ok(true)),
         Err(error) => Ok(Err(error)),
     }
 }
 
 fn decode_row(row: &Row) -> Result<Session, StoreError> {
-    let session = decode(row.try_get(2).map_err(unreadable)?)?;
+    let session: Session = decode(row.try_get(2).map_err(unreadable)?)?;
     let times = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
     Ok(Session { created_at: Timestamp(times.0), seen_at: Timestamp(times.1), ..session })
-}
-
-fn encode(session: &Session) -> Result<String, StoreError> {
-    serde_json::to_string(session).map_err(|error| corrupt(CodecError::Json(error)))
-}
-
-fn decode(record: &str) -> Result<Session, StoreError> {
-    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
 }
 
 /// Writes when sessions were last seen. No caller waits for it.

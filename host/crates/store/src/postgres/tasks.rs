@@ -5,14 +5,14 @@ use super::rows::{ids, number, number_of, summary, task, timed};
 use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, journal, kept, search, timeline, waiting};
 use crate::audit_lines;
-use crate::codec::{self, CodecError};
-use crate::encryption::{Column, Sealing};
-use crate::journal_encoding::{EncodedChunks, fence_columns};
+use crate::codec::CodecError;
+use crate::encryption::Sealing;
+use crate::journal_encoding::EncodedChunks;
 use crate::key_id::KeyId;
 use crate::refusal::StoreRefusal;
+use crate::task_encoding::{EncodedTask, bytes_of};
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio_postgres::types::ToSql;
@@ -153,7 +153,7 @@ impl TaskStore for PostgresStore {
         let committed = self.writer.write_to(Some(id), move |writing| {
             let change = change.clone();
             Box::pin(async move {
-                let committed = change.0.write(writing).await?;
+                let committed = write(writing, &change.0).await?;
                 if committed == CommitStatus::Done {
                     if let Some(last) = &change.4 {
                         journal::append_last(writing, last).await?;
@@ -276,10 +276,7 @@ pub(super) struct NewTask {
 
 impl NewTask {
     pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
-        let arguments = match sealing.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
-            Cow::Borrowed(_) => task.arguments.bytes(),
-            Cow::Owned(sealed) => sealed.into(),
-        };
+        let arguments = sealing.arguments_of(&task)?;
         let (owner, outcome) = (task.owner.key().into_bytes(), sealing.outcome_of(&task)?);
         let record = sealing.record_of(&task)?;
         Ok(Self { owner, record, arguments, outcome, key: sealing.key(), task })
@@ -312,7 +309,7 @@ impl NewTask {
                     &record,
                     &&self.arguments[..],
                     &self.outcome,
-                    &kept::bytes_of(record, &self.arguments, self.outcome.as_deref()),
+                    &bytes_of(record, &self.arguments, self.outcome.as_deref()),
                 ],
             )
             .await?;
@@ -351,7 +348,7 @@ async fn create(
                 &in_all.map(i64::from),
                 &task.digest.0,
                 &task.waits(),
-                &kept::bytes_of(&new.record, &new.arguments, new.outcome.as_deref()),
+                &bytes_of(&new.record, &new.arguments, new.outcome.as_deref()),
                 &i64::from(quota.parked_per_owner),
             ],
         )
@@ -380,80 +377,37 @@ fn status(task: &Task) -> i16 {
     number_of(task.status())
 }
 
-/// A change, encoded by its caller.
-struct EncodedTask {
-    id: TaskId,
-    status: i16,
-    updated: i64,
-    /// How long after its creation the task changed.
-    span: i64,
-    due: i64,
-    incarnation: i64,
-    version: i64,
-    digest: String,
-    waits: bool,
-    wake: Option<i64>,
-    /// The fence of its journal, if it has one.
-    journal: Option<(i64, i64)>,
-    record: String,
-    outcome: Option<Vec<u8>>,
-    bytes: i64,
-    key: Option<KeyId>,
-}
-
-impl EncodedTask {
-    fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
-        let (record, outcome) = (sealing.record_of(task)?, sealing.outcome_of(task)?);
-        Ok(Self {
-            bytes: kept::bytes_of(&record, task.arguments.as_bytes(), outcome.as_deref()),
-            id: task.id,
-            status: status(task),
-            updated: task.updated_at.0,
-            span: task.updated_at.0.saturating_sub(task.created_at.0),
-            due: task.due_at().0,
-            incarnation: number(task.fence.incarnation.0),
-            version: number(task.version),
-            digest: task.digest.0.clone(),
-            waits: task.waits(),
-            wake: codec::wake(task),
-            journal: task.resume.map(|_| fence_columns(task.journal_fence())),
-            record,
-            outcome,
-            key: sealing.key(),
-        })
-    }
-
-    async fn write(&self, writing: &PostgresTransaction<'_>) -> Result<CommitStatus, Error> {
-        sealed(writing, self.key).await?;
-        spanned(writing, self.span).await?;
-        let mut given: Vec<&(dyn ToSql + Sync)> = vec![
-            &self.id.0,
-            &self.version,
-            &self.status,
-            &self.updated,
-            &self.record,
-            &self.outcome,
-            &self.due,
-            &self.incarnation,
-            &self.digest,
-            &self.waits,
-            &self.bytes,
-            &self.wake,
-        ];
-        let written = match &self.journal {
-            None => writing.execute(UPDATE, &given).await?,
-            Some((incarnation, attempt)) => {
-                given.push(incarnation);
-                given.push(attempt);
-                writing.rows(UPDATE_RECORDED, &given).await?.len() as u64
-            }
-        };
-        if written == 0 {
-            return Ok(CommitStatus::Stale);
+async fn write(writing: &PostgresTransaction<'_>, change: &EncodedTask) -> Result<CommitStatus, Error> {
+    sealed(writing, change.key).await?;
+    spanned(writing, change.span).await?;
+    let status = i16::try_from(change.status).unwrap_or(i16::MAX);
+    let mut given: Vec<&(dyn ToSql + Sync)> = vec![
+        &change.id.0,
+        &change.version,
+        &status,
+        &change.updated,
+        &change.record,
+        &change.outcome,
+        &change.due,
+        &change.incarnation,
+        &change.digest,
+        &change.waits,
+        &change.bytes,
+        &change.wake,
+    ];
+    let written = match &change.journal {
+        None => writing.execute(UPDATE, &given).await?,
+        Some((incarnation, attempt)) => {
+            given.push(incarnation);
+            given.push(attempt);
+            writing.rows(UPDATE_RECORDED, &given).await?.len() as u64
         }
-        writing.changes(self.id);
-        Ok(CommitStatus::Done)
+    };
+    if written == 0 {
+        return Ok(CommitStatus::Stale);
     }
+    writing.changes(change.id);
+    Ok(CommitStatus::Done)
 }
 
 /// Records how long after its creation a task changed. Searches rely on the stored span being at

@@ -9,12 +9,10 @@
 //! transaction, and `pg_xact_status` then reports on that one. The outcome stays unknown only if
 //! the server does not come back.
 
-use super::audit;
 use super::connections::PostgresLocation;
 use super::error::{failed, silent, unreadable};
-use super::sessions;
-use super::timeline;
 use super::transaction::{Operation, PostgresTransaction, WriterState, pending};
+use super::{audit, sessions, timeline};
 use crate::group_commit::{Committer, Database, Queue, QueueLimits, RETRY_PAUSE, TransactionError};
 use crate::metrics::Metrics;
 use deadpool_postgres::ClientWrapper;

@@ -3,7 +3,7 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::rows::number;
+use super::rows::{self, number};
 use super::transaction::{Operation, SqliteTransaction};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
@@ -62,22 +62,11 @@ pub(super) fn insert(on: &Connection, lines: &Lines) -> rusqlite::Result<()> {
 impl AuditStore for SqliteStore {
     fn note(&self, entry: Entry) {
         let buffer = &self.state.audit;
-        if !buffer.on {
-            return;
-        }
-        match audit_lines::body(&entry) {
-            Ok(body) => {
-                if buffer.note(self.state.clock.now(), body) {
-                    self.writer.queue.wake();
-                }
-            }
-            Err(error) => {
-                tracing::error!(
-                    event = "audit.entry_not_encoded",
-                    error = &error as &dyn std::error::Error,
-                    "cannot encode audit entry"
-                );
-            }
+        if buffer.on
+            && let Some(body) = audit_lines::body_or_log(&entry)
+            && buffer.note(self.state.clock.now(), body)
+        {
+            self.writer.queue.wake();
         }
     }
 
@@ -108,8 +97,7 @@ impl AuditStore for SqliteStore {
 }
 
 fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
-    let name: String =
-        on.prepare_cached(NAME).and_then(|mut name| name.query_row([], |row| row.get(0))).map_err(failed)?;
+    let name: String = rows::only(on, NAME, [])?;
     let mut statement = on.prepare_cached(PENDING).map_err(failed)?;
     let mut rows = statement.query(params![limit]).map_err(failed)?;
     let (mut batches, mut length) = (Vec::new(), 0);

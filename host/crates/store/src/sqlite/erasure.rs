@@ -3,7 +3,7 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::rows::id;
+use super::rows::{id, ids};
 use super::transaction::SqliteTransaction;
 use crate::audit_lines;
 use crate::reencryption::{MAX_BYTES, MAX_TASKS};
@@ -59,12 +59,7 @@ impl Erasure for SqliteStore {
 
     async fn live_tasks(&self, of: &DataOwner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let OwnerKeys { one, from, until } = of.keys();
-        let operation = move |on: &Connection| {
-            let mut live = on.prepare_cached(LIVE).map_err(failed)?;
-            let live = live.query_map(params![one, from, until, limit], |row| id(row, 0)).map_err(failed)?;
-            live.collect::<Result<Vec<_>, _>>().map_err(failed)
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| ids(on, LIVE, params![one, from, until, limit])).await
     }
 
     async fn erase(&self, of: &DataOwner, by: &By) -> Result<Holdings, StoreError> {

@@ -1,12 +1,12 @@
 //! Grants in SQLite: in the table `permission`.
 
-use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::transaction::SqliteTransaction;
+use super::{SqliteStore, rows};
 use crate::audit_lines;
-use crate::codec::CodecError;
+use crate::codec::{decode, encode};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::{AccessRequest, Digest, Owner, StoreError};
@@ -45,26 +45,18 @@ impl GrantStore for SqliteStore {
         wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError> {
         let of = [owner.key(), plugin.to_owned(), digest.0.clone(), wanted.key()];
-        self.readers.read(move |on| one(on, STANDING, of.iter())).await
+        let operation = move |on: &Connection| rows::first(on, STANDING, params_from_iter(of), stored);
+        self.readers.read(operation).await
     }
 
     async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError> {
-        self.readers.read(move |on| one(on, READ, [id.to_string()].iter())).await
+        self.readers.read(move |on| rows::first(on, READ, [id.to_string()], stored)).await
     }
 
     async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError> {
         let (given, id) =
             after.map_or((i64::MIN, String::new()), |after| (after.given_at.0, after.id.to_string()));
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(LIST).map_err(failed)?;
-            let mut rows = statement.query(params![given, id, limit]).map_err(failed)?;
-            let mut grants = Vec::new();
-            while let Some(row) = rows.next().map_err(failed)? {
-                grants.push(decode(&record(row).map_err(failed)?)?);
-            }
-            Ok(grants)
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| rows::all(on, LIST, params![given, id, limit], stored)).await
     }
 
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
@@ -98,9 +90,9 @@ fn give(
     }
     let now = writing.clock.now();
     let grant = Grant { given_at: now, ..grant.clone() };
-    let record = match serde_json::to_string(&grant) {
+    let record = match encode(&grant) {
         Ok(record) => record,
-        Err(error) => return Ok(Err(corrupt(CodecError::Json(error)))),
+        Err(error) => return Ok(Err(error)),
     };
     let (id, owner, wanted) = (grant.id.to_string(), grant.owner.key(), grant.wanted.key());
     writing.on.prepare_cached(FORMER)?.execute(params![owner, grant.plugin, grant.digest.0, wanted])?;
@@ -119,20 +111,7 @@ fn give(
     Ok(Ok(Some(grant)))
 }
 
-fn one<'a>(
-    on: &Connection,
-    sql: &str,
-    of: impl Iterator<Item = &'a String>,
-) -> Result<Option<Grant>, StoreError> {
-    let mut statement = on.prepare_cached(sql).map_err(failed)?;
-    let found = statement.query_row(rusqlite::params_from_iter(of), record).optional().map_err(failed)?;
-    found.map(|record| decode(&record)).transpose()
-}
-
-fn record(row: &Row<'_>) -> rusqlite::Result<String> {
-    row.get(0)
-}
-
-fn decode(record: &str) -> Result<Grant, StoreError> {
-    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
+/// A grant, from the column record.
+fn stored(row: &Row<'_>) -> Result<Grant, StoreError> {
+    decode(row.get_ref(0).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?)
 }

@@ -1,11 +1,10 @@
 //! Journals in SQLite. An append joins the transaction that other callers share.
 
-use super::SqliteStore;
 use super::blocking::blocking;
-use super::components;
 use super::error::{corrupt, failed};
-use super::rows::id;
+use super::rows::{self, id};
 use super::transaction::SqliteTransaction;
+use super::{SqliteStore, components};
 use crate::encryption::{Column, Sealing};
 use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, fence_columns, fence_in};
 use crate::reencryption::{MAX_BYTES, ReencryptionReport, StoredBody};
@@ -112,11 +111,8 @@ impl JournalStore for SqliteStore {
     }
 
     async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(HEAD).map_err(failed)?;
-            statement.query_row(params![task.0.as_bytes()], head).optional().map_err(failed)
-        };
-        self.readers.read(operation).await
+        let head = |row: &Row<'_>| head(row).map_err(failed);
+        self.readers.read(move |on| rows::first(on, HEAD, params![task.0.as_bytes()], head)).await
     }
 
     async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError> {
@@ -163,26 +159,17 @@ impl JournalStore for SqliteStore {
 
     async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
         let owner = of.map(Owner::key);
-        let operation = move |on: &Connection| {
-            let bytes: Result<i64, _> = match &owner {
-                None => on.prepare_cached(BYTES).and_then(|mut sum| sum.query_row([], |row| row.get(0))),
-                Some(owner) => on
-                    .prepare_cached(BYTES_OF)
-                    .and_then(|mut sum| sum.query_row(params![owner], |row| row.get(0))),
-            };
-            bytes.map(i64::unsigned_abs).map_err(failed)
+        let operation = move |on: &Connection| match owner {
+            None => rows::count(on, BYTES, []),
+            Some(owner) => rows::count(on, BYTES_OF, [owner]),
         };
         self.readers.read(operation).await
     }
 
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(ENDED).map_err(failed)?;
-            let row = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
-            let rows = statement.query_map(params![limit], row).map_err(failed)?;
-            rows.collect::<Result<_, _>>().map_err(failed)
-        };
-        self.readers.read(operation).await
+        let ended = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
+        let ended = move |row: &Row<'_>| ended(row).map_err(failed);
+        self.readers.read(move |on| rows::all(on, ENDED, params![limit], ended)).await
     }
 }
 

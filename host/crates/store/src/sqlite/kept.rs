@@ -3,10 +3,11 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::rows::summary;
+use super::rows::{self, summary};
 use super::transaction::SqliteTransaction;
 use crate::audit_lines;
-use rusqlite::{Connection, params};
+use crate::encryption::Sealing;
+use rusqlite::{Connection, Params, params};
 use toolyard_task::audit::Entry;
 use toolyard_task::task::Summary;
 use toolyard_task::{Owner, StoreError, TaskId};
@@ -28,37 +29,19 @@ const ENDED: &str = "
 
 const DISCARD: &str = "DELETE FROM task WHERE id = ?1 AND status > 2";
 
-/// The bytes kept for a task with these values.
-pub(super) fn bytes_of(record: &str, arguments: &[u8], outcome: Option<&[u8]>) -> i64 {
-    (record.len() + arguments.len() + outcome.map_or(0, <[u8]>::len)) as i64
-}
-
 pub(super) async fn bytes(store: &SqliteStore, of: Option<&Owner>) -> Result<u64, StoreError> {
     let of = of.map(Owner::key);
-    let operation = move |on: &Connection| {
-        let sum: i64 = match of {
-            Some(of) => on.prepare_cached(BYTES_OF).and_then(|mut sum| sum.query_row([of], |row| row.get(0))),
-            None => on.prepare_cached(BYTES).and_then(|mut sum| sum.query_row([], |row| row.get(0))),
-        }
-        .map_err(failed)?;
-        Ok(u64::try_from(sum).unwrap_or(0))
+    let operation = move |on: &Connection| match of {
+        Some(of) => rows::count(on, BYTES_OF, [of]),
+        None => rows::count(on, BYTES, []),
     };
     store.readers.read(operation).await
 }
 
 pub(super) async fn largest_owners(store: &SqliteStore, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
     let sealing = store.sealing.clone();
-    let operation = move |on: &Connection| {
-        let mut statement = on.prepare_cached(LARGEST).map_err(failed)?;
-        let mut rows = statement.query(params![limit]).map_err(failed)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(failed)? {
-            let bytes: i64 = row.get(5).map_err(failed)?;
-            found.push((summary(row, &sealing)?.owner, u64::try_from(bytes).unwrap_or(0)));
-        }
-        Ok(found)
-    };
-    store.readers.read(operation).await
+    let largest = store.readers.read(move |on| with_bytes(on, LARGEST, params![limit], &sealing)).await?;
+    Ok(largest.into_iter().map(|(task, bytes)| (task.owner, bytes)).collect())
 }
 
 pub(super) async fn ended_first(
@@ -67,17 +50,20 @@ pub(super) async fn ended_first(
     limit: u32,
 ) -> Result<Vec<(Summary, u64)>, StoreError> {
     let (of, sealing) = (of.key(), store.sealing.clone());
-    let operation = move |on: &Connection| {
-        let mut statement = on.prepare_cached(ENDED).map_err(failed)?;
-        let mut rows = statement.query(params![of, limit]).map_err(failed)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(failed)? {
-            let bytes: i64 = row.get(5).map_err(failed)?;
-            found.push((summary(row, &sealing)?, u64::try_from(bytes).unwrap_or(0)));
-        }
-        Ok(found)
-    };
-    store.readers.read(operation).await
+    store.readers.read(move |on| with_bytes(on, ENDED, params![of, limit], &sealing)).await
+}
+
+/// The summaries of an answer, each with the number in its sixth column.
+fn with_bytes(
+    on: &Connection,
+    sql: &str,
+    given: impl Params,
+    sealing: &Sealing,
+) -> Result<Vec<(Summary, u64)>, StoreError> {
+    rows::all(on, sql, given, |row| {
+        let bytes: i64 = row.get(5).map_err(failed)?;
+        Ok((summary(row, sealing)?, bytes.unsigned_abs()))
+    })
 }
 
 pub(super) async fn discard(store: &SqliteStore, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {

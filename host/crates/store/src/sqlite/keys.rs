@@ -1,8 +1,8 @@
 //! Keys in SQLite.
 
-use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::transaction::SqliteTransaction;
+use super::{SqliteStore, rows};
 use crate::codec::CodecError;
 use crate::refusal::secret;
 use async_trait::async_trait;
@@ -75,19 +75,15 @@ pub(super) fn forget_used(writing: &mut SqliteTransaction<'_>) -> rusqlite::Resu
 }
 
 fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
-    let mut statement = on.prepare_cached(READ).map_err(failed)?;
-    let mut rows = statement.query(params![used_for.as_str()]).map_err(failed)?;
-    let mut keys = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
+    rows::all(on, READ, [used_for.as_str()], |row| {
         let secret = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
         let length = secret.len();
-        keys.push(Key {
+        Ok(Key {
             id: row.get(0).map_err(failed)?,
             secret: secret.try_into().map_err(|_| corrupt(CodecError::Length(length)))?,
             created_at: Timestamp(row.get(2).map_err(failed)?),
-        });
-    }
-    Ok(keys)
+        })
+    })
 }
 
 fn newest(on: &Connection, used_for: KeyUse) -> rusqlite::Result<u32> {

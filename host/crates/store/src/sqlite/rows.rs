@@ -1,14 +1,59 @@
 //! Values from the columns of rows.
 
+pub(super) use crate::task_encoding::number;
+
 use super::error::{corrupt, failed};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::Sealing;
-use rusqlite::Row;
-use rusqlite::types::Type;
-use toolyard_task::StoreError;
-use toolyard_task::TaskId;
+use rusqlite::types::{FromSql, Type};
+use rusqlite::{Connection, Params, Row};
 use toolyard_task::task::{Summary, Task};
+use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
+
+/// What `read` returns for each row of an answer.
+pub(super) fn all<T>(
+    on: &Connection,
+    sql: &str,
+    given: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = on.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query(given).map_err(failed)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// What `read` returns for the first row of an answer, if there is one.
+pub(super) fn first<T>(
+    on: &Connection,
+    sql: &str,
+    given: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let mut statement = on.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query(given).map_err(failed)?;
+    rows.next().map_err(failed)?.map(read).transpose()
+}
+
+/// The value of an answer that has one row with one column.
+pub(super) fn only<T: FromSql>(on: &Connection, sql: &str, given: impl Params) -> Result<T, StoreError> {
+    let value = on.prepare_cached(sql).and_then(|mut one| one.query_row(given, |row| row.get(0)));
+    value.map_err(failed)
+}
+
+/// As [`only`], for a count or sum. SQLite's integers are signed.
+pub(super) fn count(on: &Connection, sql: &str, given: impl Params) -> Result<u64, StoreError> {
+    only(on, sql, given).map(i64::unsigned_abs)
+}
+
+/// The ids in the first column of an answer.
+pub(super) fn ids(on: &Connection, sql: &str, given: impl Params) -> Result<Vec<TaskId>, StoreError> {
+    all(on, sql, given, |row| id(row, 0).map_err(failed))
+}
 
 pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
     let bytes = row.get_ref(column)?.as_blob()?;
@@ -17,11 +62,6 @@ pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
     })?;
     Ok(TaskId(uuid))
-}
-
-/// SQLite's integers are signed. Counters never come near their limit.
-pub(super) fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// A summary, from the columns id, status, created, updated and record.

@@ -3,11 +3,11 @@
 mod statements;
 
 use super::error::failed;
-use super::rows::{id, summary};
+use super::rows::{self, id, summary};
 use crate::codec;
 use crate::encryption::Sealing;
 use crate::search_plan::{FEW, FoundTasks, MANY, MAX_INDEX_ROWS, RowAccess, SearchPlan, SortKey};
-use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
+use rusqlite::{Connection, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, of_all, ordered, windowed};
 use std::collections::BTreeSet;
 use toolyard_task::search::{Direction, OrderBy, Page, Search, SortOrder};
@@ -26,8 +26,7 @@ pub(super) fn search(
     // All statements read one snapshot; otherwise a change between two statements could move a task
     // past both.
     let moment = on.unchecked_transaction().map_err(failed)?;
-    let longest = moment.prepare_cached(SPAN).and_then(|mut read| read.query_row([], |row| row.get(0)));
-    let plan = SearchPlan::new(search, longest.map_err(failed)?);
+    let plan = SearchPlan::new(search, rows::only(&moment, SPAN, [])?);
     let page = IndexReader { on: &moment, plan, owner: search.owner.as_ref().map(Owner::key), now, sealing }
         .page()?;
     moment.finish().map_err(failed)?;
@@ -58,9 +57,7 @@ impl IndexReader<'_> {
         if self.plan.ends_at_latest()
             && let Some(next) = &mut page.next
         {
-            let mut read = self.on.prepare_cached(LATEST).map_err(failed)?;
-            let latest: Option<i64> =
-                read.query_row(params![self.owner], |row| row.get(0)).map_err(failed)?;
+            let latest: Option<i64> = rows::only(self.on, LATEST, params![self.owner])?;
             next.until = latest.map(Timestamp);
         }
         Ok(page)
@@ -112,10 +109,8 @@ impl IndexReader<'_> {
         let by = self.plan.other_time();
         let mut left = most;
         for state in self.ranges(by, false) {
-            let mut count = self.on.prepare_cached(&counted(state, by)).map_err(failed)?;
-            let found: u32 = count
-                .query_row(params![self.owner, first, last, left + 1], |row| row.get(0))
-                .map_err(failed)?;
+            let given = params![self.owner, first, last, left + 1];
+            let found: u32 = rows::only(self.on, &counted(state, by), given)?;
             let Some(rest) = left.checked_sub(found) else { return Ok(false) };
             left = rest;
         }
@@ -126,25 +121,21 @@ impl IndexReader<'_> {
     fn within_window(&self) -> Result<Vec<IndexRow>, StoreError> {
         let (first, last) = self.plan.other.bounds();
         let by = self.plan.other_time();
+        let one = |row: &Row<'_>| index_row(row, self.plan.order).map_err(failed);
         let mut all = Vec::new();
         for state in self.ranges(by, true) {
-            let mut read = self.on.prepare_cached(&windowed(state, by)).map_err(failed)?;
-            let mut rows = read.query(params![self.owner, first, last]).map_err(failed)?;
-            while let Some(row) = rows.next().map_err(failed)? {
-                all.push(index_row(row, self.plan.order).map_err(failed)?);
-            }
+            let given = params![self.owner, first, last];
+            all.extend(rows::all(self.on, &windowed(state, by), given, one)?);
         }
         Ok(all)
     }
 
     /// The tasks with these ids.
     fn named(&self, ids: &BTreeSet<TaskId>) -> Result<Vec<IndexRow>, StoreError> {
-        let mut read = self.on.prepare_cached(ONE).map_err(failed)?;
+        let one = |row: &Row<'_>| index_row(row, self.plan.order).map_err(failed);
         let mut all = Vec::new();
         for id in ids {
-            let one = |row: &Row<'_>| index_row(row, self.plan.order);
-            let found = read.query_row(params![id.0.as_bytes(), self.owner], one).optional();
-            all.extend(found.map_err(failed)?);
+            all.extend(rows::first(self.on, ONE, params![id.0.as_bytes(), self.owner], one)?);
         }
         Ok(all)
     }
@@ -189,10 +180,8 @@ impl IndexReader<'_> {
                 continue;
             }
             left = left.saturating_sub(FETCHED);
-            let mut fetch = self.on.prepare_cached(FETCH).map_err(failed)?;
-            let mut fetched = fetch.query(params![row.seq, self.now.0]).map_err(failed)?;
-            if let Some(row) = fetched.next().map_err(failed)? {
-                let task = summary(row, self.sealing)?;
+            let one = |row: &Row<'_>| summary(row, self.sealing);
+            if let Some(task) = rows::first(self.on, FETCH, params![row.seq, self.now.0], one)? {
                 let filter = &self.plan.search.filter;
                 if filter.takes(task.id, &task.tool, task.status, task.created_at, task.updated_at) {
                     found.tasks.push(task);

@@ -1,12 +1,12 @@
 //! Sessions in SQLite.
 
-use super::SqliteStore;
-use super::error::{corrupt, failed};
+use super::error::failed;
 use super::transaction::SqliteTransaction;
-use crate::codec::CodecError;
+use super::{SqliteStore, rows};
+use crate::codec::{decode, encode, remembered};
 use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{SessionId, StoreError};
@@ -40,21 +40,11 @@ impl SessionStore for SqliteStore {
 
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
         let id = id.clone();
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(READ).map_err(failed)?;
-            let row = statement.query_row(params![id.0], seen_and_record).optional().map_err(failed)?;
-            row.map(decode_seen).transpose()
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| rows::first(on, READ, params![id.0], stored)).await
     }
 
     async fn sessions(&self, limit: u32) -> Result<Vec<Session>, StoreError> {
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(LATEST).map_err(failed)?;
-            let rows = statement.query_map(params![limit], seen_and_record).map_err(failed)?;
-            rows.map(|row| decode_seen(row.map_err(failed)?)).collect()
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| rows::all(on, LATEST, params![limit], stored)).await
     }
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
@@ -122,31 +112,16 @@ fn remember(on: &Connection, set: &Session) -> rusqlite::Result<Result<bool, Sto
     let record: Option<String> =
         on.prepare_cached(RECORD)?.query_row(params![set.id.0], |row| row.get(0)).optional()?;
     let Some(record) = record else { return Ok(Ok(false)) };
-    let changed = decode(&record).and_then(|stored| {
-        let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
-        let task_aware = set.task_aware;
-        encode(&Session { log_level, subscriptions, task_aware, ..stored })
-    });
-    match changed {
+    match remembered(&record, set) {
         Ok(changed) => on.prepare_cached(REMEMBER)?.execute(params![set.id.0, changed]).map(|_| Ok(true)),
         Err(error) => Ok(Err(error)),
     }
 }
 
-fn seen_and_record(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, String)> {
-    Ok((row.get(0)?, row.get(1)?))
-}
-
-fn decode_seen((seen, record): (i64, String)) -> Result<Session, StoreError> {
-    Ok(Session { seen_at: Timestamp(seen), ..decode(&record)? })
-}
-
-fn encode(session: &Session) -> Result<String, StoreError> {
-    serde_json::to_string(session).map_err(|error| corrupt(CodecError::Json(error)))
-}
-
-fn decode(record: &str) -> Result<Session, StoreError> {
-    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
+/// A session, from the columns seen and record.
+fn stored(row: &Row<'_>) -> Result<Session, StoreError> {
+    let record: String = row.get(1).map_err(failed)?;
+    Ok(Session { seen_at: Timestamp(row.get(0).map_err(failed)?), ..decode(&record)? })
 }
 
 /// Writes when sessions were last seen.

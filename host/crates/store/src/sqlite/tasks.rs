@@ -1,21 +1,19 @@
 //! Tasks in SQLite.
 
 use super::counts::{LiveChange, LiveTasks};
-use super::error::{corrupt, failed};
-use super::rows::{id, number, summary, task};
+use super::error::corrupt;
+use super::rows::{self, ids, number, summary, task};
 use super::transaction::SqliteTransaction;
 use super::{SqliteStore, journal, kept, search};
 use crate::audit_lines;
-use crate::codec::LAST_LIVE;
-use crate::codec::{self, CodecError};
-use crate::encryption::{Column, Sealing};
-use crate::journal_encoding::{EncodedChunks, fence_columns};
-use crate::key_id::KeyId;
+use crate::codec::{self, CodecError, LAST_LIVE};
+use crate::encryption::Sealing;
+use crate::journal_encoding::EncodedChunks;
 use crate::refusal::StoreRefusal;
+use crate::task_encoding::{EncodedTask, bytes_of};
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{Connection, params};
-use std::borrow::Cow;
+use rusqlite::{Connection, Row, params};
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
@@ -23,8 +21,7 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::wire::Timestamp;
+use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{Incarnation, Owner, StoreError, TaskId};
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
@@ -116,17 +113,13 @@ impl TaskStore for SqliteStore {
         let (clock, sealing) = (self.state.clock.clone(), self.sealing.clone());
         let owner = owner.map(Owner::key);
         let operation = move |on: &Connection| {
-            let sql = if owner.is_some() { READ_OF } else { READ };
-            let mut statement = on.prepare_cached(sql).map_err(failed)?;
-            let mut rows = match owner {
-                Some(owner) => statement.query(params![id.0.as_bytes(), owner]),
-                None => statement.query(params![id.0.as_bytes()]),
-            }
-            .map_err(failed)?;
-            let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-            let task = task(id, row, &sealing)?;
+            let read = |row: &Row<'_>| task(id, row, &sealing);
+            let task = match owner {
+                Some(owner) => rows::first(on, READ_OF, params![id.0.as_bytes(), owner], read),
+                None => rows::first(on, READ, params![id.0.as_bytes()], read),
+            }?;
             // Taken after the read, so that nothing in the task is later.
-            Ok(Some(ReadTask { task, now: clock.now() }))
+            Ok(task.map(|task| ReadTask { task, now: clock.now() }))
         };
         self.readers.read(operation).await
     }
@@ -142,7 +135,7 @@ impl TaskStore for SqliteStore {
         let (at, run) = (task.updated_at, RunRecord::of(task));
         fail_point!(what, "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let committed = change.write(writing, last.as_ref())?;
+            let committed = write(writing, &change, last.as_ref())?;
             fail_point!(what, "uncommitted", committed == CommitStatus::Done);
             if committed == CommitStatus::Done {
                 bodies.iter().for_each(|body| writing.lines.push(at, body));
@@ -170,55 +163,28 @@ impl TaskStore for SqliteStore {
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let now = self.state.clock.now();
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(DUE).map_err(failed)?;
-            let rows = statement.query_map(params![now.0, limit], |row| id(row, 0)).map_err(failed)?;
-            rows.collect::<Result<_, _>>().map_err(failed)
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| ids(on, DUE, params![now.0, limit])).await
     }
 
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
         if incarnation == Incarnation::NOBODY {
             return Ok(Vec::new());
         }
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(HELD).map_err(failed)?;
-            let rows =
-                statement.query_map(params![number(incarnation.0)], |row| id(row, 0)).map_err(failed)?;
-            rows.collect::<Result<_, _>>().map_err(failed)
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| ids(on, HELD, params![number(incarnation.0)])).await
     }
 
     async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let now = self.state.clock.now();
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(WAKEABLE).map_err(failed)?;
-            let given = params![now.0, codec::IN_TURNS, limit];
-            let rows = statement.query_map(given, |row| id(row, 0)).map_err(failed)?;
-            rows.collect::<Result<_, _>>().map_err(failed)
-        };
-        self.readers.read(operation).await
+        self.readers.read(move |on| ids(on, WAKEABLE, params![now.0, codec::IN_TURNS, limit])).await
     }
 
     async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let owner = owner.key();
-        let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(ASKING).map_err(failed)?;
-            let given = params![owner, codec::status(TaskStatus::InputRequired), limit];
-            let rows = statement.query_map(given, |row| id(row, 0)).map_err(failed)?;
-            rows.collect::<Result<_, _>>().map_err(failed)
-        };
-        self.readers.read(operation).await
+        let (owner, status) = (owner.key(), codec::status(TaskStatus::InputRequired));
+        self.readers.read(move |on| ids(on, ASKING, params![owner, status, limit])).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
-        let operation = |on: &Connection| {
-            let count = on.prepare_cached(PARKED).and_then(|mut all| all.query_row([], |row| row.get(0)));
-            count.map(i64::unsigned_abs).map_err(failed)
-        };
-        self.readers.read(operation).await
+        self.readers.read(|on| rows::count(on, PARKED, [])).await
     }
 
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
@@ -270,10 +236,7 @@ pub(super) struct NewTask {
 
 impl NewTask {
     pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
-        let arguments = match sealing.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
-            Cow::Borrowed(_) => task.arguments.bytes(),
-            Cow::Owned(sealed) => sealed.into(),
-        };
+        let arguments = sealing.arguments_of(&task)?;
         let (owner, outcome) = (task.owner.key(), sealing.outcome_of(&task)?);
         Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
     }
@@ -302,7 +265,7 @@ impl NewTask {
             record,
             inline,
             self.outcome,
-            kept::bytes_of(&record, &self.arguments, self.outcome.as_deref()),
+            bytes_of(&record, &self.arguments, self.outcome.as_deref()),
         ])?;
         if inserted == 0 {
             return Ok(Ok(false));
@@ -348,88 +311,48 @@ fn create(
     })
 }
 
-/// A change, encoded by its caller, so that the writing thread only writes.
-struct EncodedTask {
-    id: TaskId,
-    status: i64,
-    updated: i64,
-    /// How long after its creation the task changed.
-    span: i64,
-    due: i64,
-    incarnation: i64,
-    wake: Option<i64>,
-    /// The fence of its journal, if it has one.
-    journal: Option<(i64, i64)>,
-    version: i64,
-    record: String,
-    outcome: Option<Vec<u8>>,
-    bytes: i64,
-    key: Option<KeyId>,
-}
-
-impl EncodedTask {
-    fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
-        let (record, outcome) = (sealing.record_of(task)?, sealing.outcome_of(task)?);
-        Ok(Self {
-            bytes: kept::bytes_of(&record, task.arguments.as_bytes(), outcome.as_deref()),
-            id: task.id,
-            status: codec::status(task.status()),
-            updated: task.updated_at.0,
-            span: task.updated_at.0.saturating_sub(task.created_at.0),
-            due: task.due_at().0,
-            incarnation: number(task.fence.incarnation.0),
-            wake: codec::wake(task),
-            journal: task.resume.map(|_| fence_columns(task.journal_fence())),
-            version: number(task.version),
-            record,
-            outcome,
-            key: sealing.key(),
-        })
+fn write(
+    writing: &mut SqliteTransaction<'_>,
+    change: &EncodedTask,
+    last: Option<&EncodedChunks>,
+) -> rusqlite::Result<CommitStatus> {
+    let mut find = writing.on.prepare_cached(FIND)?;
+    let mut rows = find.query(params![change.id.0.as_bytes(), change.version.wrapping_sub(1)])?;
+    let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
+    let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let wake: Option<i64> = row.get(5)?;
+    let moved = row.get::<_, i64>(3)? != change.due
+        || row.get::<_, i64>(4)? != change.incarnation
+        || wake != change.wake;
+    let live = i32::from(change.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
+    let parked = i32::from(change.wake.is_some()) - i32::from(wake.is_some());
+    let owner: Option<String> = if (live, parked) == (0, 0) { None } else { Some(row.get(2)?) };
+    drop(rows);
+    writing.on.prepare_cached(UPDATE)?.execute(params![
+        seq,
+        change.status,
+        change.updated,
+        change.version,
+        change.record,
+        change.outcome,
+        change.bytes,
+    ])?;
+    writing.counts.spanned(writing.on, change.span)?;
+    writing.counts.sealed(writing.on, change.key)?;
+    if moved {
+        let given = params![seq, change.due, change.incarnation, change.wake];
+        writing.on.prepare_cached(UPDATE_MORE)?.execute(given)?;
     }
-
-    fn write(
-        &self,
-        writing: &mut SqliteTransaction<'_>,
-        last: Option<&EncodedChunks>,
-    ) -> rusqlite::Result<CommitStatus> {
-        let mut find = writing.on.prepare_cached(FIND)?;
-        let mut rows = find.query(params![self.id.0.as_bytes(), self.version.wrapping_sub(1)])?;
-        let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
-        let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let wake: Option<i64> = row.get(5)?;
-        let moved = row.get::<_, i64>(3)? != self.due
-            || row.get::<_, i64>(4)? != self.incarnation
-            || wake != self.wake;
-        let live = i32::from(self.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
-        let parked = i32::from(self.wake.is_some()) - i32::from(wake.is_some());
-        let owner: Option<String> = if (live, parked) == (0, 0) { None } else { Some(row.get(2)?) };
-        drop(rows);
-        writing.on.prepare_cached(UPDATE)?.execute(params![
-            seq,
-            self.status,
-            self.updated,
-            self.version,
-            self.record,
-            self.outcome,
-            self.bytes,
-        ])?;
-        writing.counts.spanned(writing.on, self.span)?;
-        writing.counts.sealed(writing.on, self.key)?;
-        if moved {
-            let given = params![seq, self.due, self.incarnation, self.wake];
-            writing.on.prepare_cached(UPDATE_MORE)?.execute(given)?;
-        }
-        if let Some(fence) = self.journal {
-            journal::move_fence(writing.on, seq, fence)?;
-        }
-        if let Some(last) = last {
-            journal::append_last(writing, seq, last)?;
-        }
-        if let Some(owner) = owner {
-            writing.counts.live_changed(&owner, LiveChange { live, parked });
-        }
-        Ok(CommitStatus::Done)
+    if let Some(fence) = change.journal {
+        journal::move_fence(writing.on, seq, fence)?;
     }
+    if let Some(last) = last {
+        journal::append_last(writing, seq, last)?;
+    }
+    if let Some(owner) = owner {
+        writing.counts.live_changed(&owner, LiveChange { live, parked });
+    }
+    Ok(CommitStatus::Done)
 }
 
 fn list(
@@ -442,18 +365,11 @@ fn list(
         Some(after) => (after.created_at.0, &after.id.0.as_bytes()[..]),
         None => (i64::MIN, &[][..]),
     };
-    let sql = if query.owner.is_some() { LIST_OF } else { LIST };
-    let mut statement = on.prepare_cached(sql).map_err(failed)?;
-    let mut rows = match query.owner.as_ref().map(toolyard_task::Owner::key) {
-        Some(owner) => statement.query(params![created, after, now.0, query.limit, owner]),
-        None => statement.query(params![created, after, now.0, query.limit]),
+    let read = |row: &Row<'_>| summary(row, sealing);
+    match query.owner.as_ref().map(Owner::key) {
+        Some(owner) => rows::all(on, LIST_OF, params![created, after, now.0, query.limit, owner], read),
+        None => rows::all(on, LIST, params![created, after, now.0, query.limit], read),
     }
-    .map_err(failed)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        found.push(summary(row, sealing)?);
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::rows::{id, number};
+use super::rows::{self, id, number};
 use super::transaction::{Operation, SqliteTransaction};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
@@ -254,14 +254,9 @@ fn timeline(
     // Both statements read one snapshot, so that an event's attempt is always among the attempts.
     let moment = on.unchecked_transaction().map_err(failed)?;
     let key = task.0.as_bytes();
-    let mut runs = moment.prepare_cached(RUNS).map_err(failed)?;
-    let runs = runs.query_map(params![key], run).map_err(failed)?;
-    let runs = runs.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let mut page = moment.prepare_cached(PAGE).map_err(failed)?;
+    let runs = rows::all(&moment, RUNS, params![key], |row| run(row).map_err(failed))?;
     let given = params![key, after.map_or(0, number), i64::from(limit) + 1];
-    let mut rows = page.query(given).map_err(failed)?;
-    let mut events = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
+    let mut events = rows::all(&moment, PAGE, given, |row| {
         let columns = |row: &Row<'_>| {
             Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get::<_, i16>(3)?, row.get(4)?))
         };
@@ -269,8 +264,8 @@ fn timeline(
         let kind = EventKind::of_number(kind).ok_or(CodecError::Event(kind)).map_err(corrupt)?;
         let body = sealing.open(task, Column::Event, body).map_err(corrupt)?;
         let body = RawJson::parse(body).map_err(|error| corrupt(CodecError::Body(error)))?;
-        events.push(TimelineEvent { seq: seq.unsigned_abs(), attempt, at: Timestamp(at), kind, body });
-    }
+        Ok(TimelineEvent { seq: seq.unsigned_abs(), attempt, at: Timestamp(at), kind, body })
+    })?;
     let more = events.len() > limit as usize;
     events.truncate(limit as usize);
     Ok(Timeline { runs, events, more })

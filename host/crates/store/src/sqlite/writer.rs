@@ -1,12 +1,11 @@
 //! The thread that writes to the file: the [`Database`] of a group commit whose transactions
 //! block.
 
-use super::audit;
 use super::counts::Counts;
 use super::error::failed;
-use super::sessions;
 use super::transaction::{Operation, SqliteTransaction};
 use super::watch::Watch;
+use super::{audit, sessions};
 use crate::audit_buffer::AuditBuffer;
 use crate::audit_lines::Lines;
 use crate::group_commit::{
