@@ -3,8 +3,7 @@
 use crate::carrier::describe;
 use crate::component::World;
 use crate::document::{IMAGE_MANIFEST, ImageManifest, WASM_CONFIG, WASM_LAYER};
-use crate::error::expect_digest;
-use crate::error::{Error, Problem};
+use crate::error::{Error, Problem, expect_digest};
 use crate::limits::{MAX_CONFIG, MAX_MANIFEST, MAX_SUGGESTED_MANIFEST};
 use jiff::Timestamp;
 use serde_json::json;

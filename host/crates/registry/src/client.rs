@@ -7,11 +7,9 @@ mod signatures;
 
 use crate::artifact::Artifact;
 use crate::document::{Document, ImageManifest, component_entry};
-use crate::error::expect_digest;
-use crate::error::{Error, Problem};
+use crate::error::{Error, Problem, expect_digest};
 use crate::limits::MAX_CONFIG;
-use crate::reference::Reference;
-use crate::reference::is_loopback;
+use crate::reference::{Reference, is_loopback};
 use crate::settings::Settings;
 use crate::transport::{Bound, Outgoing, Transport, host_of};
 use authorization::Tokens;
@@ -96,7 +94,7 @@ impl Client {
         let fetched = async {
             let is_plain = address.scheme_str() == Some("http") && is_loopback(&host_of(address));
             if address.scheme_str() != Some("https") && !is_plain {
-                return Err(Problem::Setting("a component is fetched by https only".to_owned()));
+                return Err(Problem::Other("a component is fetched by https only".to_owned()));
             }
             let request = Outgoing::get(address.clone()).accept("application/wasm, */*;q=0.5");
             let answer = self.transport.send(request).await?.expect("component", &[StatusCode::OK]).await?;

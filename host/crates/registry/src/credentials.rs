@@ -6,7 +6,7 @@ mod credential_helper;
 use crate::error::{Error, Problem};
 use config::DockerConfig;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
@@ -96,17 +96,13 @@ impl Store {
             {
                 return Ok(Some(found));
             }
-            let inline = config.inline(host).map_err(|why| file_problem(place, why))?;
+            let inline = config.inline(host).map_err(|why| Problem::file(place, why))?;
             if inline.is_some() {
                 return Ok(inline);
             }
         }
         Ok(None)
     }
-}
-
-fn file_problem(path: &Path, why: impl ToString) -> Problem {
-    Problem::File { path: path.to_path_buf(), why: why.to_string() }
 }
 
 /// Reads everything that a docker configuration can make this module read.

@@ -143,7 +143,10 @@ pub fn component_entry(entries: &[Descriptor]) -> Result<&Descriptor, Problem> {
             // A hostile index has thousands of them.
             let shown: Vec<_> = platforms.iter().take(8).map(|text| visible(text)).collect();
             let platforms = if shown.is_empty() { "no entries".to_owned() } else { shown.join(", ") };
-            Err(Problem::Platforms { platforms })
+            Err(Problem::Other(format!(
+                "the index has no single component for wasm/wasip2, but {platforms}; \
+                 give the digest of one of its manifests"
+            )))
         }
     }
 }
@@ -152,12 +155,21 @@ impl ImageManifest {
     /// The only layer that is a component. Other layers are ignored: wassette adds policies.
     pub fn component(&self) -> Result<&Descriptor, Problem> {
         if let Some(kind) = self.other_kind() {
-            return Err(Problem::OtherKind { kind, config: visible(&self.config.media_type) });
+            return Err(Problem::Other(format!(
+                "this is {kind}, not a WebAssembly component (config {}); \
+                 ask its publisher for the address of the component",
+                visible(&self.config.media_type)
+            )));
         }
         let mut layers = self.layers.iter().filter(|layer| layer.media_type == WASM_LAYER);
         match (layers.next(), layers.count()) {
             (Some(layer), 0) => Ok(layer),
-            (first, others) => Err(Problem::Layers { count: usize::from(first.is_some()) + others }),
+            (first, others) => {
+                let count = usize::from(first.is_some()) + others;
+                Err(Problem::Other(format!(
+                    "the manifest has {count} layers of application/wasm; expected one"
+                )))
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Errors, each with the address that it is about.
 
-use std::path::PathBuf;
+use std::path::Path;
 use toolyard_trust::Digest;
 
 /// An operation on an artifact failed.
@@ -50,36 +50,9 @@ impl Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The registry wants a credential, and none is stored.
-    #[error(
-        "401, the registry wants a login ({}); docker, podman and oras log in: oras login {host}",
-        looked(places)
-    )]
-    LoginRequired {
-        /// The registry.
-        host: String,
-        /// The files that were searched.
-        places: Vec<PathBuf>,
-    },
-    /// The registry refuses the stored credential.
-    #[error(
-        "401, the registry refuses the stored credential for {host} ({}); oras login {host} replaces it",
-        looked(places)
-    )]
-    LoginRefused {
-        /// The registry.
-        host: String,
-        /// The files that were searched.
-        places: Vec<PathBuf>,
-    },
-    /// The credential does not allow this.
-    #[error("403, the credential for {host} does not allow this{detail}; ask the owner of the repository")]
-    Forbidden {
-        /// The registry.
-        host: String,
-        /// The sentence of the registry, or nothing.
-        detail: String,
-    },
+    /// The registry refuses the stored credential, or wants one and none is stored.
+    #[error("401, {0}")]
+    Login(String),
     /// The registry does not know the manifest, blob or repository.
     #[error("{host} has no such {item}; check the repository and the tag")]
     NotFound {
@@ -87,42 +60,6 @@ pub enum Problem {
         host: String,
         /// The kind of object.
         item: &'static str,
-    },
-    /// A server answered with an unexpected status.
-    #[error("{host} answered with the status {status}{detail}; try again later, or ask its operator")]
-    Status {
-        /// The server.
-        host: String,
-        /// The status code.
-        status: u16,
-        /// The sentence of the server, or nothing.
-        detail: String,
-    },
-    /// A server wants a longer pause than a command may take.
-    #[error("{host} answered with the status {status} and wants a pause of {seconds} s; try again then")]
-    Busy {
-        /// The server.
-        host: String,
-        /// The status code.
-        status: u16,
-        /// The pause.
-        seconds: u64,
-    },
-    /// A server cannot be reached.
-    #[error("cannot reach {host}: {why}; check the address, the proxy variables and `registries.\"{host}\"`")]
-    Unreachable {
-        /// The server.
-        host: String,
-        /// The cause.
-        why: String,
-    },
-    /// A server does not answer, or sends too slowly.
-    #[error("{host} is too slow: {why}; try again later")]
-    Slow {
-        /// The server.
-        host: String,
-        /// The timeout that ended.
-        why: String,
     },
     /// Data is larger than its bound.
     #[error("{item} is larger than {limit} bytes{setting}")]
@@ -133,16 +70,6 @@ pub enum Problem {
         limit: u64,
         /// The setting that changes the bound, or nothing.
         setting: &'static str,
-    },
-    /// Data ended early.
-    #[error("{item} ended after {received} bytes: {why}; try again")]
-    Truncated {
-        /// The data.
-        item: &'static str,
-        /// The bytes that arrived.
-        received: u64,
-        /// The cause.
-        why: String,
     },
     /// Data does not have the promised digest.
     #[error(
@@ -158,30 +85,6 @@ pub enum Problem {
         /// The promised digest.
         expected: Digest,
     },
-    /// The artifact is of another kind.
-    #[error(
-        "this is {kind}, not a WebAssembly component (config {config}); ask its publisher for the address of the component"
-    )]
-    OtherKind {
-        /// The kind.
-        kind: String,
-        /// The media type of its configuration.
-        config: String,
-    },
-    /// The artifact has no component, or several.
-    #[error("the manifest has {count} layers of application/wasm; expected one")]
-    Layers {
-        /// The number of components.
-        count: usize,
-    },
-    /// An index does not say which of its manifests is the component.
-    #[error(
-        "the index has no single component for wasm/wasip2, but {platforms}; give the digest of one of its manifests"
-    )]
-    Platforms {
-        /// The platforms of its entries.
-        platforms: String,
-    },
     /// Data does not have the form that the specification demands.
     #[error("{item} is malformed: {why}")]
     Malformed {
@@ -190,70 +93,24 @@ pub enum Problem {
         /// The cause.
         why: String,
     },
-    /// A server sends the client to an address that it must not follow.
-    #[error("{host} redirects to {target}: {why}")]
-    Redirect {
-        /// The server.
-        host: String,
-        /// The address.
-        target: String,
-        /// The reason for the refusal.
-        why: &'static str,
-    },
-    /// A credential would travel without encryption, or to a stranger.
-    #[error("{host} wants a credential by an insecure way: {why}")]
-    InsecureLogin {
-        /// The registry.
-        host: String,
-        /// The reason for the refusal.
-        why: String,
-    },
-    /// Another writer replaced the list of signatures at the same time.
-    #[error("another push replaced the signatures in the tag {tag} at the same time; push again")]
-    SignatureLost {
-        /// The tag.
-        tag: String,
-    },
-    /// The pushed artifact is not the one that the reference names.
-    #[error("the artifact has {found}, the reference names {expected}")]
-    OtherArtifact {
-        /// The digest of the artifact.
-        found: Digest,
-        /// The digest of the reference.
-        expected: Digest,
-    },
-    /// A file of this machine cannot be used.
-    #[error("{}: {why}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        why: String,
-    },
-    /// A credential helper failed.
-    #[error("the credential helper {program} failed: {why}")]
-    Helper {
-        /// The program.
-        program: String,
-        /// The cause.
-        why: String,
-    },
-    /// A setting cannot be used.
+    /// Another cause, which no caller distinguishes.
     #[error("{0}")]
-    Setting(String),
-}
-
-fn looked(places: &[PathBuf]) -> String {
-    if places.is_empty() {
-        return "no credential file is known".to_owned();
-    }
-    let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-    format!("looked in {}", places.join(" and "))
+    Other(String),
 }
 
 impl Problem {
     pub(crate) fn malformed(item: &'static str, why: impl ToString) -> Self {
         Self::Malformed { item, why: why.to_string() }
+    }
+
+    /// A file of this machine cannot be used.
+    pub(crate) fn file(path: &Path, why: impl ToString) -> Self {
+        Self::Other(format!("{}: {}", path.display(), why.to_string()))
+    }
+
+    /// A server does not answer, or sends too slowly.
+    pub(crate) fn slow(host: &str, why: impl ToString) -> Self {
+        Self::Other(format!("{host} is too slow: {}; try again later", why.to_string()))
     }
 
     /// Attaches the address of the artifact.

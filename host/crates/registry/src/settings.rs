@@ -4,6 +4,7 @@ use crate::credentials::Store;
 use crate::error::Problem;
 use crate::reference::is_loopback;
 use hyper_util::client::proxy::matcher::Matcher;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ impl Settings {
         let both = |(_, registry): &(&String, &Registry)| registry.plain_http && registry.ca.is_some();
         match self.registries.iter().find(both) {
             None => Ok(()),
-            Some((host, _)) => Err(Problem::Setting(format!(
+            Some((host, _)) => Err(Problem::Other(format!(
                 "`registries.\"{host}\"` has both `ca` and `plain-http`; keep one of them"
             ))),
         }
@@ -68,7 +69,8 @@ impl Settings {
 }
 
 /// The settings of one registry.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Registry {
     /// A PEM file of certificates that are trusted in addition to those of the system.
     pub ca: Option<PathBuf>,

@@ -29,7 +29,7 @@ pub const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, \
     application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// One request.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     pub method: Method,
@@ -37,7 +37,7 @@ pub struct Outgoing {
     pub accept: &'static str,
     pub content_type: Option<&'static str>,
     pub body: Bytes,
-    /// It goes to the origin of `uri` alone.
+    /// Sent to the origin of `uri` alone.
     pub authorization: Option<HeaderValue>,
 }
 
@@ -130,7 +130,7 @@ impl Transport {
             outgoing.uri = target;
         }
         let (host, target) = (host_of(&outgoing.uri), outgoing.uri.to_string());
-        Err(Problem::Redirect { host, target, why: "these are too many redirects" })
+        Err(redirect::refused_redirect(&host, &target, "these are too many redirects"))
     }
 
     async fn send_to_host(&self, outgoing: &Outgoing) -> Result<Answer, Problem> {
@@ -158,8 +158,11 @@ impl Transport {
         let request = client.request(outgoing.request());
         match tokio::time::timeout(connect_timeout + read_timeout + uploading, request).await {
             Ok(Ok(response)) => Ok(Answer::new(response, outgoing.uri.clone(), host, read_timeout)),
-            Ok(Err(error)) => Err(Problem::Unreachable { host, why: causes(&error) }),
-            Err(_) => Err(Problem::Slow { host, why: format!("no answer within {read_timeout:?}") }),
+            Ok(Err(error)) => Err(Problem::Other(format!(
+                "cannot reach {host}: {}; check the address, the proxy variables and `registries.\"{host}\"`",
+                causes(&error)
+            ))),
+            Err(_) => Err(Problem::slow(&host, format!("no answer within {read_timeout:?}"))),
         }
     }
 }

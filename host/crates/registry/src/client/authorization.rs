@@ -78,11 +78,20 @@ impl Client {
 
     /// The error for a credential that is missing or wrong.
     pub(super) fn refused(&self, host: &str, credential: Option<&Credential>) -> Problem {
-        let (host, places) = (host.to_owned(), self.transport.settings().credentials.places());
-        match credential {
-            Some(_) => Problem::LoginRefused { host, places },
-            None => Problem::LoginRequired { host, places },
-        }
+        let places = self.transport.settings().credentials.places();
+        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+        let looked = match places.is_empty() {
+            true => "no credential file is known".to_owned(),
+            false => format!("looked in {}", places.join(" and ")),
+        };
+        Problem::Login(match credential {
+            Some(_) => format!(
+                "the registry refuses the stored credential for {host} ({looked}); oras login {host} replaces it"
+            ),
+            None => format!(
+                "the registry wants a login ({looked}); docker, podman and oras log in: oras login {host}"
+            ),
+        })
     }
 
     /// A token for this scope.
@@ -133,7 +142,7 @@ impl Client {
 /// The address of the token server, if a credential may go there: the connection to it is encrypted or stays
 /// on this machine, and so does the connection over which the registry named it.
 fn checked_realm(host: &str, api: &Uri, realm: &str) -> Result<Uri, Problem> {
-    let insecure = |why: &str| Problem::InsecureLogin { host: host.to_owned(), why: why.to_owned() };
+    let insecure = |why| Problem::Other(format!("{host} wants a credential by an insecure way: {why}"));
     let realm: Uri = realm.parse().map_err(|_| insecure("its token server has no valid address"))?;
     let (own, other) = (host_of(api), host_of(&realm));
     if other.is_empty() || other.contains('@') {

@@ -9,8 +9,7 @@ use crate::carrier::{
 use crate::document::{Document, IMAGE_INDEX, IMAGE_MANIFEST};
 use crate::error::Problem;
 use crate::limits::MAX_MANIFEST;
-use crate::reference::LATEST;
-use crate::reference::Reference;
+use crate::reference::{LATEST, Reference};
 use crate::transport::{Answer, Bound, Outgoing, resolve};
 use bytes::Bytes;
 use http::header::LOCATION;
@@ -23,11 +22,19 @@ use toolyard_trust::signature::Signature;
 const MAX_ATTEMPTS: usize = 3;
 const REFERRERS: Bound = Bound::new("the list of referrers", MAX_MANIFEST);
 
+/// Another writer replaced the list of signatures at the same time.
+fn signature_lost(tag: &str) -> Problem {
+    Problem::Other(format!(
+        "another push replaced the signatures in the tag {tag} at the same time; push again"
+    ))
+}
+
 impl Repository<'_> {
     pub async fn push(&self, reference: &Reference, artifact: &Artifact) -> Result<Digest, Problem> {
         let found = artifact.digest();
         if let Some(expected) = reference.digest.filter(|expected| *expected != found) {
-            return Err(Problem::OtherArtifact { found, expected });
+            let why = format!("the artifact has {found}, the reference names {expected}");
+            return Err(Problem::Other(why));
         }
         // A registry would store a manifest whose blobs differ from it, and nothing could read it.
         let document = Document::parse(&artifact.manifest)?.image()?;
@@ -82,7 +89,7 @@ impl Repository<'_> {
                 return Ok(());
             }
         }
-        Err(Problem::SignatureLost { tag: tag.to_owned() })
+        Err(signature_lost(tag))
     }
 
     /// Writes cosign 2's carrier, with the signatures that are there.
@@ -104,7 +111,7 @@ impl Repository<'_> {
                 return Ok(());
             }
         }
-        Err(Problem::SignatureLost { tag })
+        Err(signature_lost(&tag))
     }
 
     async fn push_manifest(

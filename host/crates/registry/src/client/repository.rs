@@ -2,8 +2,7 @@
 
 use super::Client;
 use crate::document::{Descriptor, visible};
-use crate::error::Problem;
-use crate::error::expect_digest;
+use crate::error::{Problem, expect_digest};
 use crate::limits::MAX_MANIFEST;
 use crate::reference::Reference;
 use crate::transport::{Answer, Bound, MANIFESTS, Outgoing, is_same_origin};
@@ -17,7 +16,7 @@ pub enum Access {
     PullAndPush,
 }
 
-/// One repository.
+/// A repository of a registry.
 #[derive(Debug)]
 pub struct Repository<'a> {
     pub(super) client: &'a Client,

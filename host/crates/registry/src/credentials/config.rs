@@ -1,6 +1,6 @@
 //! The configuration file of docker, which podman writes too.
 
-use super::{Credential, file_problem};
+use super::Credential;
 use crate::error::Problem;
 use crate::limits::MAX_DOCKER_CONFIG;
 use crate::reference::canonical;
@@ -38,13 +38,13 @@ impl DockerConfig {
         let bytes = match reading.await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Ok(Err(error)) => return Err(file_problem(path, error)),
-            Err(error) => return Err(file_problem(path, error)),
+            Ok(Err(error)) => return Err(Problem::file(path, error)),
+            Err(error) => return Err(Problem::file(path, error)),
         };
         if bytes.len() as u64 > MAX_DOCKER_CONFIG {
-            return Err(file_problem(path, format!("it is larger than {MAX_DOCKER_CONFIG} bytes")));
+            return Err(Problem::file(path, format!("it is larger than {MAX_DOCKER_CONFIG} bytes")));
         }
-        Self::parse(&bytes).map(Some).map_err(|why| file_problem(path, why))
+        Self::parse(&bytes).map(Some).map_err(|why| Problem::file(path, why))
     }
 
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {

@@ -27,7 +27,7 @@ struct Entry {
 type Output = (bool, Zeroizing<Vec<u8>>);
 
 fn failed(program: &str, why: impl ToString) -> Problem {
-    Problem::Helper { program: program.to_owned(), why: why.to_string() }
+    Problem::Other(format!("the credential helper {program} failed: {}", why.to_string()))
 }
 
 /// Asks a helper for the credential of a registry.

@@ -108,14 +108,13 @@ impl Answer {
             let until = (Instant::now() + self.read_timeout).min(started + slowest);
             let Ok(frame) = tokio::time::timeout_at(until, body.frame()).await else {
                 let why = format!("{} stopped after {} bytes", bound.item, bytes.len());
-                return Err(Problem::Slow { host, why });
+                return Err(Problem::slow(&host, why));
             };
             let frame = match frame {
                 None => break,
                 Some(Ok(frame)) => frame,
                 Some(Err(error)) => {
-                    let (item, received) = (bound.item, bytes.len() as u64);
-                    return Err(Problem::Truncated { item, received, why: causes(&error) });
+                    return Err(truncated(bound.item, bytes.len(), &causes(&error)));
                 }
             };
             if let Ok(data) = frame.into_data() {
@@ -123,11 +122,9 @@ impl Answer {
                 bytes.extend_from_slice(&data);
             }
         }
-        let received = bytes.len() as u64;
         match bound.exact {
-            Some(exact) if received < exact => {
-                let why = format!("the manifest says {exact}");
-                Err(Problem::Truncated { item: bound.item, received, why })
+            Some(exact) if (bytes.len() as u64) < exact => {
+                Err(truncated(bound.item, bytes.len(), &format!("the manifest says {exact}")))
             }
             _ => Ok(bytes),
         }
@@ -145,15 +142,29 @@ impl Answer {
             return Problem::NotFound { host, item };
         }
         if let Some(pause) = self.retry_after().filter(|pause| *pause > MAX_RETRY_AFTER) {
-            return Problem::Busy { host, status: status.as_u16(), seconds: pause.as_secs() };
+            return Problem::Other(format!(
+                "{host} answered with the status {} and wants a pause of {} s; try again then",
+                status.as_u16(),
+                pause.as_secs()
+            ));
         }
         let body = self.read(Bound::new("the error", MAX_ERROR_BODY)).await.unwrap_or_default();
         let detail = sentence(&body).map(|text| format!(" ({text})")).unwrap_or_default();
-        match status {
-            StatusCode::FORBIDDEN => Problem::Forbidden { host, detail },
-            _ => Problem::Status { host, status: status.as_u16(), detail },
-        }
+        Problem::Other(match status {
+            StatusCode::FORBIDDEN => format!(
+                "403, the credential for {host} does not allow this{detail}; ask the owner of the repository"
+            ),
+            _ => format!(
+                "{host} answered with the status {}{detail}; try again later, or ask its operator",
+                status.as_u16()
+            ),
+        })
     }
+}
+
+/// Data ended early.
+fn truncated(item: &str, received: usize, why: &str) -> Problem {
+    Problem::Other(format!("{item} ended after {received} bytes: {why}; try again"))
 }
 
 #[derive(Deserialize)]

@@ -33,20 +33,19 @@ pub fn system_roots() -> RootCertStore {
 
 /// Adds the certificates of a PEM file.
 pub fn add_certificates(roots: &mut RootCertStore, path: &Path) -> Result<(), Problem> {
-    let wrong = |why: String| Problem::File { path: path.to_path_buf(), why };
     let mut pem = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
-    file.take(MAX_CERTIFICATES + 1).read_to_end(&mut pem).map_err(|error| wrong(error.to_string()))?;
+    let file = std::fs::File::open(path).map_err(|error| Problem::file(path, error))?;
+    file.take(MAX_CERTIFICATES + 1).read_to_end(&mut pem).map_err(|error| Problem::file(path, error))?;
     if pem.len() as u64 > MAX_CERTIFICATES {
-        return Err(wrong(format!("it is larger than {MAX_CERTIFICATES} bytes")));
+        return Err(Problem::file(path, format!("it is larger than {MAX_CERTIFICATES} bytes")));
     }
     let mut added = 0;
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+        let certificate = certificate.map_err(|error| Problem::file(path, error))?;
+        roots.add(certificate).map_err(|error| Problem::file(path, error))?;
         added += 1;
     }
-    if added == 0 { Err(wrong("it has no certificate in PEM".to_owned())) } else { Ok(()) }
+    if added == 0 { Err(Problem::file(path, "it has no certificate in PEM")) } else { Ok(()) }
 }
 
 /// Makes connections.
@@ -61,7 +60,7 @@ impl Connector {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| Problem::Setting(format!("cannot prepare TLS: {error}")))?
+            .map_err(|error| Problem::Other(format!("cannot prepare TLS: {error}")))?
             .with_root_certificates(roots)
             .with_no_client_auth();
         let mut direct = HttpConnector::new();

@@ -11,13 +11,18 @@ use http::Uri;
 pub fn follow(from: &Uri, location: &str, settings: &Settings) -> Result<Uri, Problem> {
     let refused = |why| {
         let target = visible(location.split(['?', '#']).next().unwrap_or_default());
-        Problem::Redirect { host: host_of(from), target, why }
+        refused_redirect(&host_of(from), &target, why)
     };
     let to = resolve(from, location).ok_or_else(|| refused("this is not a valid address"))?;
     match refusal(from, &to, settings) {
         None => Ok(to),
         Some(why) => Err(refused(why)),
     }
+}
+
+/// The error for a redirect that the client does not follow.
+pub fn refused_redirect(host: &str, target: &str, why: &str) -> Problem {
+    Problem::Other(format!("{host} redirects to {target}: {why}"))
 }
 
 /// The reason not to go from one address to another.
