@@ -1,4 +1,4 @@
-//! The actions of pages. Each is a POST with a token of its form; a new one is one more variant.
+//! The actions of pages. Each is a POST with a token of its form; a new one is one more variant with its facts.
 
 use crate::user::Role;
 
@@ -29,95 +29,77 @@ pub(crate) enum Action<'a> {
     Try(&'a str),
 }
 
+/// The facts about an action.
+struct Facts<'a> {
+    name: &'static str,
+    /// The path, with `{}` in place of the target.
+    path: &'static str,
+    target: &'a str,
+    /// The least role for it.
+    role: Role,
+}
+
 impl<'a> Action<'a> {
+    const ALL: [fn(&'a str) -> Self; 11] = [
+        |_| Self::Logout,
+        |_| Self::Theme,
+        Self::Cancel,
+        Self::Answer,
+        Self::Approve,
+        Self::Deny,
+        Self::RevokeGrant,
+        Self::RevokePlugin,
+        Self::RevokePrincipal,
+        Self::EndSession,
+        Self::Try,
+    ];
+
+    const fn facts(self) -> Facts<'a> {
+        let (name, path, target, role) = match self {
+            Self::Logout => ("logout", "/logout", "", Role::Viewer),
+            Self::Theme => ("theme", "/theme", "", Role::Viewer),
+            Self::Cancel(id) => ("cancel", "/tasks/{}/cancel", id, Role::Admin),
+            Self::Answer(id) => ("answer", "/tasks/{}/answer", id, Role::Approver),
+            Self::Approve(id) => ("approve", "/tasks/{}/approve", id, Role::Approver),
+            Self::Deny(id) => ("deny", "/tasks/{}/deny", id, Role::Approver),
+            Self::RevokeGrant(id) => ("revoke-grant", "/permissions/{}/revoke", id, Role::Admin),
+            Self::RevokePlugin(file) => ("revoke-plugin", "/permissions/plugin/{}/revoke", file, Role::Admin),
+            Self::RevokePrincipal(name) => {
+                ("revoke-principal", "/permissions/principal/{}/revoke", name, Role::Admin)
+            }
+            Self::EndSession(digest) => ("end-session", "/clients/{}/end", digest, Role::Admin),
+            Self::Try(tool) => ("try", "/try/{}", tool, Role::Admin),
+        };
+        Facts { name, path, target, role }
+    }
+
     /// The action at this path.
     pub fn of(path: &'a str) -> Option<Self> {
-        match path {
-            "/logout" => Some(Self::Logout),
-            "/theme" => Some(Self::Theme),
-            _ => {
-                if let Some(tool) = path.strip_prefix("/try/").filter(|tool| !tool.contains('/')) {
-                    return Some(Self::Try(tool));
-                }
-                let mut parts = path.strip_prefix('/')?.split('/');
-                Some(match (parts.next()?, parts.next()?, parts.next()?, parts.next()) {
-                    ("tasks", id, "cancel", None) => Self::Cancel(id),
-                    ("tasks", id, "answer", None) => Self::Answer(id),
-                    ("tasks", id, "approve", None) => Self::Approve(id),
-                    ("tasks", id, "deny", None) => Self::Deny(id),
-                    ("permissions", id, "revoke", None) => Self::RevokeGrant(id),
-                    ("permissions", "plugin", file, Some("revoke")) => Self::RevokePlugin(file),
-                    ("permissions", "principal", name, Some("revoke")) => Self::RevokePrincipal(name),
-                    ("clients", digest, "end", None) => Self::EndSession(digest),
-                    _ => return None,
-                })
-                .filter(|_| parts.next().is_none())
+        Self::ALL.into_iter().find_map(|action| match action("").facts().path.split_once("{}") {
+            None => (action("").facts().path == path).then(|| action("")),
+            Some((before, after)) => {
+                let target = path.strip_prefix(before)?.strip_suffix(after)?;
+                (!target.contains('/')).then(|| action(target))
             }
-        }
+        })
     }
 
     pub fn path(self) -> String {
-        match self {
-            Self::Logout => "/logout".to_owned(),
-            Self::Theme => "/theme".to_owned(),
-            Self::Cancel(id) => format!("/tasks/{id}/cancel"),
-            Self::Answer(id) => format!("/tasks/{id}/answer"),
-            Self::Approve(id) => format!("/tasks/{id}/approve"),
-            Self::Deny(id) => format!("/tasks/{id}/deny"),
-            Self::RevokeGrant(id) => format!("/permissions/{id}/revoke"),
-            Self::RevokePlugin(file) => format!("/permissions/plugin/{file}/revoke"),
-            Self::RevokePrincipal(name) => format!("/permissions/principal/{name}/revoke"),
-            Self::EndSession(digest) => format!("/clients/{digest}/end"),
-            Self::Try(tool) => format!("/try/{tool}"),
-        }
+        self.facts().path.replace("{}", self.target())
     }
 
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Logout => "logout",
-            Self::Theme => "theme",
-            Self::Cancel(_) => "cancel",
-            Self::Answer(_) => "answer",
-            Self::Approve(_) => "approve",
-            Self::Deny(_) => "deny",
-            Self::RevokeGrant(_) => "revoke-grant",
-            Self::RevokePlugin(_) => "revoke-plugin",
-            Self::RevokePrincipal(_) => "revoke-principal",
-            Self::EndSession(_) => "end-session",
-            Self::Try(_) => "try",
-        }
+        self.facts().name
     }
 
     /// The object that it changes.
     pub const fn target(self) -> &'a str {
-        match self {
-            Self::Logout | Self::Theme => "",
-            Self::Cancel(target)
-            | Self::Answer(target)
-            | Self::Approve(target)
-            | Self::Deny(target)
-            | Self::RevokeGrant(target)
-            | Self::RevokePlugin(target)
-            | Self::RevokePrincipal(target)
-            | Self::EndSession(target)
-            | Self::Try(target) => target,
-        }
+        self.facts().target
     }
-}
 
-impl Role {
-    /// The least role for an action.
-    pub(crate) const fn of_action(action: Action<'_>) -> Self {
-        match action {
-            Action::Logout | Action::Theme => Self::Viewer,
-            Action::Answer(_) | Action::Approve(_) | Action::Deny(_) => Self::Approver,
-            Action::Cancel(_)
-            | Action::RevokeGrant(_)
-            | Action::RevokePlugin(_)
-            | Action::RevokePrincipal(_)
-            | Action::EndSession(_)
-            | Action::Try(_) => Self::Admin,
-        }
+    /// The least role for it.
+    pub const fn role(self) -> Role {
+        self.facts().role
     }
 }
 
@@ -152,8 +134,8 @@ mod tests {
     #[test]
     fn a_viewer_changes_nothing_and_an_approver_only_decides() {
         let of_task = [Action::Answer("7"), Action::Approve("7"), Action::Deny("7")];
-        assert!(of_task.iter().all(|action| Role::of_action(*action) == Role::Approver));
-        assert_eq!(Role::of_action(Action::Cancel("7")), Role::Admin);
+        assert!(of_task.iter().all(|action| action.role() == Role::Approver));
+        assert_eq!(Action::Cancel("7").role(), Role::Admin);
         assert!(Role::Viewer < Role::Approver && Role::Approver < Role::Admin);
     }
 }

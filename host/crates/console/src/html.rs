@@ -5,7 +5,6 @@ use crate::asset;
 use crate::console::Console;
 use crate::form::Pairs;
 use crate::session::Session;
-use crate::user::Role;
 use maud::{DOCTYPE, Markup, html};
 use toolyard_dispatch::TaskStatus;
 
@@ -132,7 +131,7 @@ impl View<'_> {
 
     /// A form that does an action and leads back to this page; nothing, if this login may not do it.
     pub fn form(&self, action: Action<'_>, fields: Markup) -> Markup {
-        if self.session.role < Role::of_action(action) {
+        if self.session.role < action.role() {
             return html! {};
         }
         let token = self.console.sessions.form_token(self.session, action.name(), action.target());
@@ -156,7 +155,24 @@ pub(crate) fn state(status: TaskStatus, has_started: bool) -> Markup {
         TaskStatus::Failed => ("bad", "✕", "failed"),
         TaskStatus::Cancelled => ("cancelled", "–", "cancelled"),
     };
-    html! { span class={ "state " (class) } { span aria-hidden="true" { (shape) } " " (word) } }
+    badge(class, shape, word)
+}
+
+/// A shape with words, in the colour of a class.
+pub(crate) fn badge(class: &str, shape: &str, words: &str) -> Markup {
+    html! { span class={ "state " (class) } { span aria-hidden="true" { (shape) } " " (words) } }
+}
+
+/// A table of `tr` elements that scrolls by itself. `label` names it to screen readers.
+pub(crate) fn table(label: &str, heads: &[&str], rows: Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
 }
 
 /// Says that there is nothing, and what to do next.

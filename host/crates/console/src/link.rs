@@ -12,7 +12,7 @@ use toolyard_dispatch::Timestamp;
 /// How long a link works.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
 /// The most links that wait to be used. Older ones are removed.
-const MOST: usize = 64;
+const MAX_LINKS: usize = 64;
 
 /// The folder of login links and of the console's address, below the data folder.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl LinkFolder {
             }
         }
         links.sort_unstable();
-        let surplus = links.len().saturating_sub(MOST - 1);
+        let surplus = links.len().saturating_sub(MAX_LINKS - 1);
         for (_, path) in links.drain(..surplus) {
             let _ = fs::remove_file(path);
         }
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn a_folder_has_a_bounded_number_of_links() {
         let (data, links) = folder();
-        for _ in 0..MOST + 5 {
+        for _ in 0..MAX_LINKS + 5 {
             links.issue(later(0)).expect("issues");
         }
-        assert_eq!(fs::read_dir(data.path().join("console/links")).expect("lists").count(), MOST);
+        assert_eq!(fs::read_dir(data.path().join("console/links")).expect("lists").count(), MAX_LINKS);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::html::View;
 use crate::reply::{self, Reply};
 use crate::request_check::{ActionRefusal, check_origin, cookie, is_from_https, named_host};
 use crate::session::Session;
-use crate::user::Role;
 use crate::{asset, live, login, page};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -18,7 +17,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The largest form (bytes).
-const FORM: usize = 1 << 20;
+const MAX_FORM: usize = 1 << 20;
 /// How long a form may take to arrive.
 const FORM_TIME: Duration = Duration::from_secs(10);
 
@@ -74,7 +73,8 @@ pub(crate) async fn answer(
     console.counted(&session, reply)
 }
 
-/// An action. All of them pass the same checks, in this order; nothing has changed if one fails.
+/// Checks the origin, the form, the session, the token and the role of an action, then runs it. If a check fails,
+/// nothing has changed.
 async fn post(
     console: &Arc<Console>,
     request: Request<Incoming>,
@@ -100,7 +100,7 @@ async fn post(
     if !console.sessions.accepts(token, &session, action.name(), action.target()) {
         return refused(console, ActionRefusal::Token);
     }
-    if session.role < Role::of_action(action) {
+    if session.role < action.role() {
         return refused(console, ActionRefusal::Role);
     }
     let view = View { console, session: &session, query: &Pairs::new(), path, is_dark };
@@ -117,7 +117,7 @@ fn refused(console: &Console, refusal: ActionRefusal) -> Reply {
 
 /// The pairs of a form. `None` if it is too large or too slow.
 async fn form(request: Request<Incoming>) -> Option<Pairs> {
-    let body = Limited::new(request.into_body(), FORM).collect();
+    let body = Limited::new(request.into_body(), MAX_FORM).collect();
     let body: Bytes = tokio::time::timeout(FORM_TIME, body).await.ok()?.ok()?.to_bytes();
     Some(pairs(&body))
 }

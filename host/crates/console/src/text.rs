@@ -5,11 +5,11 @@ use std::time::Duration;
 use toolyard_dispatch::{Timestamp, visible};
 
 /// The longest foreign text that a line of a list shows (characters).
-const LINE: usize = 200;
+const MAX_LINE: usize = 200;
 
 /// Foreign text within one line, shortened.
 pub(crate) fn line(text: &str) -> String {
-    match text.char_indices().nth(LINE) {
+    match text.char_indices().nth(MAX_LINE) {
         None => visible::line(text).into_owned(),
         Some((end, _)) => format!("{}…", visible::line(&text[..end])),
     }
@@ -43,6 +43,14 @@ pub(crate) fn named(segment: &str) -> String {
 /// A query of one pair.
 pub(crate) fn query(name: &str, value: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
+}
+
+/// An address with those of these pairs that have a value.
+pub(crate) fn address(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(pairs.iter().filter_map(|(name, value)| Some((name, (*value)?))));
+    let query = query.finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 /// A time, relative to now.
@@ -131,7 +139,7 @@ mod tests {
     #[test]
     fn text_of_guests_is_escaped_and_shortened() {
         assert_eq!(line("a\u{202e}b\n"), "a\\u{202e}b\\n");
-        assert_eq!(line(&"é".repeat(300)).chars().count(), LINE + 1);
+        assert_eq!(line(&"é".repeat(300)).chars().count(), MAX_LINE + 1);
         assert_eq!(block("<script>\u{1b}").into_string(), "<pre class=\"text\">&lt;script&gt;\\u{1b}</pre>");
     }
 }

@@ -6,7 +6,6 @@ use crate::action::Action;
 use crate::form::value;
 use crate::html::View;
 use crate::text::{ago, line, span};
-use crate::user::Role;
 use maud::{Markup, html};
 use toolyard_dispatch::{Approval, MAX_NOTE, Task, name_of};
 use toolyard_protocol::visible;
@@ -22,7 +21,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
     let tool = catalog.tools().find(|tool| tool.spec().name() == task.tool);
     let described = tool.as_ref().and_then(|tool| tool.spec().description.description.as_deref());
     // An approver must see the call.
-    let may_decide = view.session.role >= Role::of_action(Action::Approve(&id));
+    let may_decide = view.session.role >= Action::Approve(&id).role();
     let is_whole =
         task.arguments.as_str().len() <= SHOWN_AT_ONCE || value(view.query, "arguments") == Some("all");
     let shown = html! { input type="hidden" name="fingerprint" value=(approval.fingerprint); };

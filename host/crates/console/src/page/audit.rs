@@ -2,9 +2,9 @@
 
 use super::Rendered;
 use crate::audit::{AuditEntry, AuditHits, AuditSearch};
-use crate::html::{View, empty};
+use crate::html::{self, View, empty};
 use crate::reply::{self, Reply};
-use crate::text::{line, short_id};
+use crate::text::{self, line, short_id};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -62,18 +62,12 @@ fn filters(search: &AuditSearch, is_filtered: bool) -> Markup {
 
 /// The address of the same search.
 fn address(path: &str, search: &AuditSearch, page: Option<(usize, &str)>) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in AuditSearch::FILTERS.iter().zip(search.filters()) {
-        let newest = page.map(|(_, newest)| newest).filter(|_| *name == "until" && value.is_none());
-        if let Some(value) = value.or(newest) {
-            query.append_pair(name, value);
-        }
-    }
-    if let Some((skip, _)) = page {
-        query.append_pair("skip", &skip.to_string());
-    }
-    let query = query.finish();
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+    let skip = page.map(|(skip, _)| skip.to_string());
+    let newest = |name| page.map(|(_, newest)| newest).filter(|_| name == "until");
+    let filters = AuditSearch::FILTERS.into_iter().zip(search.filters());
+    let mut pairs: Vec<_> = filters.map(|(name, value)| (name, value.or_else(|| newest(name)))).collect();
+    pairs.push(("skip", skip.as_deref()));
+    text::address(path, &pairs)
 }
 
 /// The next page. It begins at the newest entry of the first page, so that entries that come meanwhile move nothing.
@@ -84,28 +78,20 @@ fn older(search: &AuditSearch, hits: &AuditHits) -> String {
 }
 
 fn table(lines: &[String]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Entries" {
-            table {
-                thead { tr {
-                    th scope="col" { "Time" } th scope="col" { "Action" } th scope="col" { "Principal" }
-                    th scope="col" { "Task" } th scope="col" { "Tool" } th scope="col" { "More" }
-                } }
-                tbody {
-                    @for entry in lines.iter().filter_map(|line| serde_json::from_str::<AuditEntry<'_>>(line).ok()) {
-                        tr {
-                            td { time datetime=(line(&entry.at)) { (shown_time(&entry.at)) } }
-                            td { (line(&entry.action)) }
-                            td { (line(&entry.principal)) }
-                            td { @if let Some(task) = &entry.task { a href={ "/tasks/" (crate::text::segment(task)) } { (short_id(&line(task))) } } }
-                            td { (line(entry.tool.as_deref().unwrap_or_default())) }
-                            td.long { (more(&entry)) }
-                        }
-                    }
-                }
+    let heads = ["Time", "Action", "Principal", "Task", "Tool", "More"];
+    let rows = html! {
+        @for entry in lines.iter().filter_map(|line| serde_json::from_str::<AuditEntry<'_>>(line).ok()) {
+            tr {
+                td { time datetime=(line(&entry.at)) { (shown_time(&entry.at)) } }
+                td { (line(&entry.action)) }
+                td { (line(&entry.principal)) }
+                td { @if let Some(task) = &entry.task { a href={ "/tasks/" (text::segment(task)) } { (short_id(&line(task))) } } }
+                td { (line(entry.tool.as_deref().unwrap_or_default())) }
+                td.long { (more(&entry)) }
             }
         }
-    }
+    };
+    html::table("Entries", &heads, rows)
 }
 
 /// A time to the second.

@@ -2,8 +2,8 @@
 
 use super::calls::{memory, outcome};
 use super::{Rendered, json_tree};
-use crate::html::View;
-use crate::text::{ago, block, line, micros};
+use crate::html::{self, View};
+use crate::text::{ago, block, count, line, micros, query};
 use maud::{Markup, html};
 use std::time::Duration;
 use toolyard_dispatch::host_call::{HostAction, HttpRequest};
@@ -37,7 +37,7 @@ fn head(view: &View<'_>, call: &CallRecord) -> Markup {
     html! {
         p.lead { (outcome(call.end)) }
         dl.facts {
-            dt { "Tool" } dd { a href={ "/calls?" (query(&call.tool)) } { (line(&call.tool)) } }
+            dt { "Tool" } dd { a href={ "/calls?" (query("tool", &call.tool)) } { (line(&call.tool)) } }
             dt { "Principal" } dd { (line(&call.principal)) }
             dt { "Began" } dd { (ago(call.began, view.console.dispatch.now())) }
             dt { "Took" } dd { (micros(call.took)) }
@@ -47,10 +47,6 @@ fn head(view: &View<'_>, call: &CallRecord) -> Markup {
         }
         p.muted { "A call of this host only. It is in memory, and gone after a restart." }
     }
-}
-
-fn query(tool: &str) -> String {
-    form_urlencoded::Serializer::new(String::new()).append_pair("tool", tool).finish()
 }
 
 /// A row of the waterfall.
@@ -64,7 +60,6 @@ struct Row {
 
 /// The waits and host calls of a call, as a table with a bar in each row. The numbers say the same as the bars.
 fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
-    let mut rows = Vec::with_capacity(host_calls.listed.len() + 2);
     let row = |name: &str, begins, took, class| Row {
         name: name.to_owned(),
         begins,
@@ -72,8 +67,10 @@ fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
         details: String::new(),
         class,
     };
-    rows.push(row("waited for a slot", Duration::ZERO, call.waited, "bar-wait"));
-    rows.push(row("guest", call.waited, call.took.saturating_sub(call.waited), "bar-guest"));
+    let mut rows = vec![
+        row("waited for a slot", Duration::ZERO, call.waited, "bar-wait"),
+        row("guest", call.waited, call.took.saturating_sub(call.waited), "bar-guest"),
+    ];
     let mut listed: Vec<_> = host_calls
         .listed
         .iter()
@@ -85,24 +82,20 @@ fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
         .collect();
     listed.sort_by_key(|row| row.begins);
     rows.extend(listed);
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Time of each part" {
-            table {
-                thead { tr {
-                    th scope="col" { "Part" } th scope="col" { "Began at" } th scope="col" { "Took" }
-                    th scope="col" { "Of the call" } th scope="col" { "Details" }
-                } }
-                tbody { @for row in &rows {
-                    tr {
-                        td { (line(&row.name)) }
-                        td { (micros(row.begins)) }
-                        td { (micros(row.took)) }
-                        td { (bar(row, call.took)) }
-                        td.long { (line(&row.details)) }
-                    }
-                } }
+    let heads = ["Part", "Began at", "Took", "Of the call", "Details"];
+    let rows = html! {
+        @for row in &rows {
+            tr {
+                td { (line(&row.name)) }
+                td { (micros(row.begins)) }
+                td { (micros(row.took)) }
+                td { (bar(row, call.took)) }
+                td.long { (line(&row.details)) }
             }
         }
+    };
+    html! {
+        (html::table("Time of each part", &heads, rows))
         @if !host_calls.further.is_empty() {
             p.muted {
                 "Not listed: "
@@ -146,12 +139,9 @@ fn described(what: &HostAction) -> (String, String) {
             (format!("{protocol} {peer}"), allowed.to_owned())
         }
         HostAction::Sleep => ("sleep".to_owned(), String::new()),
-        HostAction::Question { count, is_answered } => {
+        HostAction::Question { count: asked, is_answered } => {
             let answered = if *is_answered { "answered" } else { "not answered" };
-            (
-                "question".to_owned(),
-                format!("{}, {answered}", crate::text::count(*count, "question", "questions")),
-            )
+            ("question".to_owned(), format!("{}, {answered}", count(*asked, "question", "questions")))
         }
         HostAction::Permission { is_given } => {
             ("permission".to_owned(), if *is_given { "given" } else { "not given" }.to_owned())

@@ -2,8 +2,8 @@
 
 use super::Rendered;
 use crate::form::value;
-use crate::html::{View, empty};
-use crate::text::{ago, line, micros};
+use crate::html::{self, View, badge, empty};
+use crate::text::{self, ago, line, micros};
 use maud::{Markup, html};
 use std::time::Duration;
 use toolyard_dispatch::{CallEnd, CallOrder, CallPosition, CallRecord};
@@ -73,32 +73,23 @@ fn filters(wanted: &str, tool: Option<&str>) -> Markup {
 
 fn table(view: &View<'_>, calls: &[std::sync::Arc<CallRecord>]) -> Markup {
     let now = view.console.dispatch.now();
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Calls" {
-            table {
-                thead { tr {
-                    th scope="col" { "Outcome" } th scope="col" { "Tool" } th scope="col" { "Call" }
-                    th scope="col" { "Began" } th scope="col" { "Took" } th scope="col" { "Waited" }
-                    th scope="col" { "CPU" } th scope="col" { "Memory" } th scope="col" { "Principal" }
-                } }
-                tbody {
-                    @for call in calls {
-                        tr id={ "c-" (call.number) } {
-                            td { (outcome(call.end)) }
-                            td { (line(&call.tool)) }
-                            td { a href={ "/calls/" (call.number) } { (call.number) } }
-                            td { (ago(call.began, now)) }
-                            td { (micros(call.took)) }
-                            td { (micros(call.waited)) }
-                            td { @match call.usage { Some(usage) => (micros(usage.cpu)), None => "–" } }
-                            td { (memory(call)) }
-                            td.long { (line(&call.principal)) }
-                        }
-                    }
-                }
+    let heads = ["Outcome", "Tool", "Call", "Began", "Took", "Waited", "CPU", "Memory", "Principal"];
+    let rows = html! {
+        @for call in calls {
+            tr id={ "c-" (call.number) } {
+                td { (outcome(call.end)) }
+                td { (line(&call.tool)) }
+                td { a href={ "/calls/" (call.number) } { (call.number) } }
+                td { (ago(call.began, now)) }
+                td { (micros(call.took)) }
+                td { (micros(call.waited)) }
+                td { @match call.usage { Some(usage) => (micros(usage.cpu)), None => "–" } }
+                td { (memory(call)) }
+                td.long { (line(&call.principal)) }
             }
         }
-    }
+    };
+    html::table("Calls", &heads, rows)
 }
 
 /// The peak memory of the guest.
@@ -118,22 +109,13 @@ pub(super) fn outcome(end: CallEnd) -> Markup {
         CallEnd::InputRequired => ("asks", "?", "asks".to_owned()),
         CallEnd::Stopped => ("cancelled", "–", "stopped".to_owned()),
     };
-    html! { span class={ "state " (class) } { span aria-hidden="true" { (shape) } " " (word) } }
+    badge(class, shape, &word)
 }
 
 fn address(wanted: &str, tool: Option<&str>, after: Option<CallPosition>) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    if !wanted.is_empty() {
-        query.append_pair("show", wanted);
-    }
-    if let Some(tool) = tool {
-        query.append_pair("tool", tool);
-    }
-    if let Some(after) = after {
-        query.append_pair("after", &format!("{}:{}", after.took.as_nanos(), after.number));
-    }
-    let query = query.finish();
-    if query.is_empty() { "/calls".to_owned() } else { format!("/calls?{query}") }
+    let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
+    let after = after.map(|after| format!("{}:{}", after.took.as_nanos(), after.number));
+    text::address("/calls", &[("show", wanted), ("tool", tool), ("after", after.as_deref())])
 }
 
 /// Reads the position of a page from its address.

@@ -2,7 +2,7 @@
 
 use super::Rendered;
 use crate::action::Action;
-use crate::html::{View, empty};
+use crate::html::{self, View, empty};
 use crate::text::{ago, line};
 use maud::{Markup, html};
 use toolyard_dispatch::{Fault, Session, owner_name};
@@ -29,39 +29,30 @@ pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
 
 fn table(view: &View<'_>, sessions: &[Session]) -> Markup {
     let now = view.console.dispatch.now();
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Clients" {
-            table {
-                thead { tr {
-                    th scope="col" { "Client" } th scope="col" { "Revision" } th scope="col" { "Principal" }
-                    th scope="col" { "Since" } th scope="col" { "Last seen" } th scope="col" { "Capabilities" }
-                    th scope="col" { "Action" }
-                } }
-                tbody {
-                    @for session in sessions {
-                        @let digest = session.id.digest().to_string();
-                        tr id={ "s-" (digest) } {
-                            td.long { strong { (line(&session.client)) } }
-                            td { (line(&session.revision)) }
-                            td { (line(&owner_name(&session.owner))) }
-                            td { (ago(session.created_at, now)) }
-                            td { (ago(session.seen_at, now)) }
-                            td.long { (abilities(session, view.console.dispatch.is_bridged(session)).join(", ")) }
-                            td {
-                                (view.form(Action::EndSession(&digest), html! {
-                                    button.small aria-label={ "End the session of " (line(&session.client)) } { "End session" }
-                                }))
-                            }
-                        }
-                    }
+    let heads = ["Client", "Revision", "Principal", "Since", "Last seen", "Capabilities", "Action"];
+    let rows = html! {
+        @for session in sessions {
+            @let digest = session.id.digest().to_string();
+            tr id={ "s-" (digest) } {
+                td.long { strong { (line(&session.client)) } }
+                td { (line(&session.revision)) }
+                td { (line(&owner_name(&session.owner))) }
+                td { (ago(session.created_at, now)) }
+                td { (ago(session.seen_at, now)) }
+                td.long { (capability_names(session, view.console.dispatch.is_bridged(session)).join(", ")) }
+                td {
+                    (view.form(Action::EndSession(&digest), html! {
+                        button.small aria-label={ "End the session of " (line(&session.client)) } { "End session" }
+                    }))
                 }
             }
         }
-    }
+    };
+    html::table("Clients", &heads, rows)
 }
 
 /// The capabilities of a client in words.
-fn abilities(session: &Session, is_bridged: bool) -> Vec<&'static str> {
+fn capability_names(session: &Session, is_bridged: bool) -> Vec<&'static str> {
     let can = ClientCapabilities::of(&session.client_capabilities);
     let mut words = Vec::new();
     match (can.form, can.url) {
@@ -103,8 +94,9 @@ mod tests {
             created_at: Timestamp(0),
             seen_at: Timestamp(0),
         };
-        let words =
-            |capabilities, task_aware, is_bridged| abilities(&session(capabilities, task_aware), is_bridged);
+        let words = |capabilities, task_aware, is_bridged| {
+            capability_names(&session(capabilities, task_aware), is_bridged)
+        };
         assert_eq!(words("{}", false, false), ["cannot be asked"]);
         assert_eq!(
             words("{}", false, true),

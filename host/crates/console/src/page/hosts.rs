@@ -1,7 +1,7 @@
 //! The hosts that share the store.
 
 use super::Rendered;
-use crate::html::View;
+use crate::html::{self, View};
 use crate::text::{ago, count, digest, line, span};
 use maud::{Markup, html};
 use toolyard_dispatch::{Fault, Neighbour, lacked_components};
@@ -63,27 +63,21 @@ fn listed(view: &View<'_>, hosts: &[Neighbour]) -> Markup {
     let now = view.console.dispatch.now();
     let own = view.console.dispatch.node().lease().map(|lease| lease.incarnation);
     let lacked = lacked_components(hosts);
+    let heads = ["Host", "Incarnation", "Registered", "Components"];
+    let rows = html! {
+        @for host in hosts.iter().take(ROWS) {
+            tr {
+                td { (line(&host.name)) @if own == Some(host.incarnation.0) { span.muted { " (this host)" } } }
+                td { (host.incarnation) }
+                td { (ago(host.since, now)) }
+                td { (host.components.len()) }
+            }
+        }
+    };
     html! {
         @if hosts.is_empty() { p.muted { "No host has registered: each does before its first task." } }
         @else {
-            div.scroll tabindex="0" role="region" aria-label="Hosts" {
-                table {
-                    thead { tr {
-                        th scope="col" { "Host" } th scope="col" { "Incarnation" } th scope="col" { "Registered" }
-                        th scope="col" { "Components" }
-                    } }
-                    tbody {
-                        @for host in hosts.iter().take(ROWS) {
-                            tr {
-                                td { (line(&host.name)) @if own == Some(host.incarnation.0) { span.muted { " (this host)" } } }
-                                td { (host.incarnation) }
-                                td { (ago(host.since, now)) }
-                                td { (host.components.len()) }
-                            }
-                        }
-                    }
-                }
-            }
+            (html::table("Hosts", &heads, rows))
             @if hosts.len() > ROWS { p.muted { (hosts.len() - ROWS) " more hosts." } }
             p.muted { "A host that misses a renewal of its lease is not here. The database knows no load and no version of other hosts; each console shows its own." }
             @if lacked.is_empty() {

@@ -8,7 +8,7 @@ use toolyard_dispatch::RawJson;
 use toolyard_protocol::{members, visible};
 
 /// The most values that are shown.
-const MOST: usize = 2_000;
+const MAX_VALUES: usize = 2_000;
 /// The members of one array or object that are shown.
 const CHUNK: usize = 100;
 /// The levels that are open at first.
@@ -22,11 +22,11 @@ const TEXT: usize = 4 << 10;
 
 /// Shows a JSON text: numbers and texts as they are written.
 pub(super) fn of(json: &RawJson) -> Markup {
-    let mut left = MOST;
+    let mut left = MAX_VALUES;
     let has_tree = json.as_str().len() <= MAX_TREE;
     html! {
         @if has_tree { div.json { (node(None, json.as_str(), 0, &mut left)) } }
-        @if left == 0 { p.muted { "Only the first " (MOST) " values are shown." } }
+        @if left == 0 { p.muted { "Only the first " (MAX_VALUES) " values are shown." } }
         details.raw open[!has_tree] { summary { "Raw" } pre.text { (raw(json)) } }
     }
 }

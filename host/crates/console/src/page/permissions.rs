@@ -3,7 +3,7 @@
 use super::Rendered;
 use crate::action::Action;
 use crate::form::value;
-use crate::html::{View, empty};
+use crate::html::{self, View, badge, empty};
 use crate::text::{ago, count, digest, line, query, segment};
 use maud::{Markup, html};
 use toolyard_dispatch::{AfterGrant, Fault, Grant, GrantFilter, GrantId, Timestamp, Verdict, owner_name};
@@ -63,55 +63,43 @@ fn position(text: &str) -> Option<AfterGrant> {
 
 /// Only a filter for one thing revokes all: the button says exactly what it does.
 fn revoke_all(view: &View<'_>, filter: &GrantFilter, number: usize) -> Markup {
-    let (action, of) = match (&filter.plugin, &filter.principal) {
-        (Some(plugin), None) => (segment(plugin), "plugin"),
-        (None, Some(principal)) => (segment(principal), "principal"),
-        _ => return html! {},
-    };
-    let action =
-        if of == "plugin" { Action::RevokePlugin(&action) } else { Action::RevokePrincipal(&action) };
-    html! {
-        @if number > 0 { (view.form(action, html! { button.danger { "Revoke all of this " (of) } })) }
+    let button = |of: &str| html! { button.danger { "Revoke all of this " (of) } };
+    match (&filter.plugin, &filter.principal) {
+        _ if number == 0 => html! {},
+        (Some(plugin), None) => view.form(Action::RevokePlugin(&segment(plugin)), button("plugin")),
+        (None, Some(name)) => view.form(Action::RevokePrincipal(&segment(name)), button("principal")),
+        _ => html! {},
     }
 }
 
 fn table(view: &View<'_>, grants: &[Grant]) -> Markup {
     let now = view.console.dispatch.now();
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Permissions" {
-            table {
-                thead { tr {
-                    th scope="col" { "Verdict" } th scope="col" { "What" } th scope="col" { "Plugin" }
-                    th scope="col" { "Component" } th scope="col" { "Principal" } th scope="col" { "Given" }
-                    th scope="col" { "Action" }
-                } }
-                tbody {
-                    @for grant in grants {
-                        @let owner = owner_name(&grant.owner);
-                        tr id={ "g-" (grant.id) } {
-                            td { (verdict(grant.verdict)) }
-                            td.long { (line(&grant.wanted.to_string())) }
-                            td { a href={ "/permissions?" (query("plugin", &grant.plugin)) } { (line(&grant.plugin)) } }
-                            td { (digest(&grant.digest.0)) }
-                            td { a href={ "/permissions?" (query("principal", &owner)) } { (line(&owner)) } }
-                            td { (ago(grant.given_at, now)) }
-                            td {
-                                (view.form(Action::RevokeGrant(&grant.id.to_string()), html! {
-                                    button.small aria-label={ "Revoke: " (line(&grant.wanted.to_string())) } { "Revoke" }
-                                }))
-                            }
-                        }
-                    }
+    let heads = ["Verdict", "What", "Plugin", "Component", "Principal", "Given", "Action"];
+    let rows = html! {
+        @for grant in grants {
+            @let owner = owner_name(&grant.owner);
+            tr id={ "g-" (grant.id) } {
+                td { (verdict(grant.verdict)) }
+                td.long { (line(&grant.wanted.to_string())) }
+                td { a href={ "/permissions?" (query("plugin", &grant.plugin)) } { (line(&grant.plugin)) } }
+                td { (digest(&grant.digest.0)) }
+                td { a href={ "/permissions?" (query("principal", &owner)) } { (line(&owner)) } }
+                td { (ago(grant.given_at, now)) }
+                td {
+                    (view.form(Action::RevokeGrant(&grant.id.to_string()), html! {
+                        button.small aria-label={ "Revoke: " (line(&grant.wanted.to_string())) } { "Revoke" }
+                    }))
                 }
             }
         }
-    }
+    };
+    html::table("Permissions", &heads, rows)
 }
 
 fn verdict(verdict: Verdict) -> Markup {
     match verdict {
-        Verdict::Allow => html! { span.state.ok { span aria-hidden="true" { "✓" } " allow" } },
-        Verdict::Deny => html! { span.state.bad { span aria-hidden="true" { "✕" } " deny" } },
+        Verdict::Allow => badge("ok", "✓", "allow"),
+        Verdict::Deny => badge("bad", "✕", "deny"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Rendered;
 use crate::host::{PluginDetail, PluginState};
-use crate::html::View;
+use crate::html::{View, badge};
 use crate::text::{count, digest, line, named, query, segment};
 use maud::{Markup, html};
 use toolyard_dispatch::{TaskSupport, ToolSpec, visible};
@@ -49,14 +49,11 @@ pub(super) fn page(view: &View<'_>, file: &str) -> Option<Rendered> {
 
 /// Whether a plugin is served, in words.
 pub(super) fn summary(plugin: &PluginState) -> Markup {
+    let counted = |tools| count(tools, "tool", "tools");
     match (plugin.tools, &plugin.problem) {
-        (Some(tools), None) => {
-            html! { span.state.ok { span aria-hidden="true" { "✓" } " " (count(tools, "tool", "tools")) } }
-        }
-        (Some(tools), Some(_)) => {
-            html! { span.state.asks { span aria-hidden="true" { "◐" } " " (count(tools, "tool", "tools")) " of the version before" } }
-        }
-        (None, _) => html! { span.state.bad { span aria-hidden="true" { "✕" } " not served" } },
+        (Some(tools), None) => badge("ok", "✓", &counted(tools)),
+        (Some(tools), Some(_)) => badge("asks", "◐", &format!("{} of the version before", counted(tools))),
+        (None, _) => badge("bad", "✕", "not served"),
     }
 }
 

@@ -5,7 +5,6 @@ use crate::fields::{entered, inputs};
 use crate::form::{Pairs, value};
 use crate::html::View;
 use crate::text::{line, span};
-use crate::user::Role;
 use maud::{Markup, html};
 use toolyard_dispatch::{Field, Form, Question, QuestionKind, Task};
 use toolyard_protocol::visible;
@@ -16,7 +15,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
     let left = question.deadline.0.saturating_sub(view.console.dispatch.now().0).max(0);
     let misfit = value(view.query, "misfit").filter(|_| value(view.query, "key") == Some(&*key));
     let id = task.id.to_string();
-    if view.session.role < Role::of_action(Action::Answer(&id)) {
+    if view.session.role < Action::Answer(&id).role() {
         return view.hidden();
     }
     let fields = match (question.kind, Form::read(&question.params)) {

@@ -2,8 +2,8 @@
 
 use super::Rendered;
 use crate::form::value;
-use crate::html::{View, empty, state};
-use crate::text::{ago, line, short_id, span};
+use crate::html::{self, View, empty, state};
+use crate::text::{self, ago, line, short_id, span};
 use maud::{Markup, html};
 use toolyard_dispatch::search::{Direction, Filter, Position};
 use toolyard_dispatch::{Caller, Fault, Summary, TaskId, TaskStatus, Timestamp, name_of};
@@ -72,18 +72,9 @@ fn filters(wanted: &str, tool: Option<&str>) -> Markup {
 }
 
 fn address(wanted: &str, tool: Option<&str>, after: Option<Position>) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    if !wanted.is_empty() {
-        query.append_pair("state", wanted);
-    }
-    if let Some(tool) = tool {
-        query.append_pair("tool", tool);
-    }
-    if let Some(after) = after {
-        query.append_pair("after", &format!("{}:{}", after.at.0, after.id));
-    }
-    let query = query.finish();
-    if query.is_empty() { "/tasks".to_owned() } else { format!("/tasks?{query}") }
+    let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
+    let after = after.map(|after| format!("{}:{}", after.at.0, after.id));
+    text::address("/tasks", &[("state", wanted), ("tool", tool), ("after", after.as_deref())])
 }
 
 /// Reads the position of a page from its address.
@@ -96,30 +87,21 @@ fn position(text: &str) -> Option<Position> {
 /// A table of tasks.
 pub(super) fn table(view: &View<'_>, tasks: &[Summary]) -> Markup {
     let now = view.console.dispatch.now();
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Tasks" {
-            table {
-                thead { tr {
-                    th scope="col" { "State" } th scope="col" { "Tool" } th scope="col" { "Task" }
-                    th scope="col" { "Created" } th scope="col" { "Took" } th scope="col" { "Owner" }
-                    th scope="col" { "Message" }
-                } }
-                tbody {
-                    @for task in tasks {
-                        tr id={ "t-" (task.id) } {
-                            td { (state(task.status, task.has_started)) }
-                            td { (line(&task.tool)) }
-                            td { a href={ "/tasks/" (task.id) } { (short_id(&task.id.to_string())) } }
-                            td { (ago(task.created_at, now)) }
-                            td { (took(task, now)) }
-                            td { (line(&name_of(&task.owner))) }
-                            td.long { @if view.session.sees_contents { (line(task.status_message.as_deref().unwrap_or_default())) } }
-                        }
-                    }
-                }
+    let heads = ["State", "Tool", "Task", "Created", "Took", "Owner", "Message"];
+    let rows = html! {
+        @for task in tasks {
+            tr id={ "t-" (task.id) } {
+                td { (state(task.status, task.has_started)) }
+                td { (line(&task.tool)) }
+                td { a href={ "/tasks/" (task.id) } { (short_id(&task.id.to_string())) } }
+                td { (ago(task.created_at, now)) }
+                td { (took(task, now)) }
+                td { (line(&name_of(&task.owner))) }
+                td.long { @if view.session.sees_contents { (line(task.status_message.as_deref().unwrap_or_default())) } }
             }
         }
-    }
+    };
+    html::table("Tasks", &heads, rows)
 }
 
 /// How long a task has taken so far, or took until it ended.
