@@ -76,7 +76,7 @@ pub fn ended(error: &NotBuilt) -> anyhow::Result<ExitCode> {
 pub struct Built {
     /// The component, in the plugin folder.
     pub component: PathBuf,
-    /// Its size, in bytes.
+    /// The size of the component, in bytes.
     pub bytes: u64,
     /// Whether it differs from the previous one.
     pub changed: bool,
@@ -98,29 +98,18 @@ impl Built {
 }
 
 /// The reason why a build failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NotBuilt {
     /// A command failed; its own output contains the details.
+    #[error("`{0}` {1}")]
     Command(String, Failed),
     /// The commands did not make the component.
+    #[error("the build ended well, and made no {0}, which `component` names")]
     NoComponent(String),
     /// A file could not be read or written.
+    #[error("{0}: {1}")]
     File(String, std::io::Error),
 }
-
-impl std::fmt::Display for NotBuilt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Command(command, failed) => write!(f, "`{command}` {failed}"),
-            Self::NoComponent(file) => {
-                write!(f, "the build ended well, and made no {file}, which `component` names")
-            }
-            Self::File(file, error) => write!(f, "{file}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for NotBuilt {}
 
 impl NotBuilt {
     /// Whether the build was stopped, which is no failure.

@@ -15,7 +15,7 @@ use crate::sources::{Sources, Watch};
 use crate::time::shown_time;
 use anyhow::Context as _;
 use serde_json::json;
-use show::{Colour, Show, Shown};
+use show::{DIM, GREEN, RED, RESET, Show, Shown};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::Clock;
 
 /// The most build lines that may wait to be shown.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// The terminal of `toolyard dev`.
 pub struct Dev {
@@ -83,12 +83,8 @@ impl Session {
     /// Shows the address at which the project is served.
     pub fn serving(&self, url: &str) {
         let connect = format!("claude mcp add --transport http {} {url}", self.project.name);
-        self.show.say(&Shown {
-            event: "serving",
-            colour: Colour::Green,
-            text: format!("{url}   {connect}"),
-            json: json!({"url": url, "connect": connect}),
-        });
+        let text = format!("{url}   {connect}");
+        self.show.say("serving", GREEN, text, json!({"url": url, "connect": connect}));
     }
 
     /// Builds whenever the sources have changed, until `stop` is cancelled.
@@ -121,13 +117,9 @@ impl Session {
     async fn build(&self, stop: &CancellationToken) {
         let Self { project, show, .. } = self;
         let began = Instant::now();
-        show.say(&Shown {
-            event: "build",
-            colour: Colour::Dim,
-            text: format!("{} is being built", project.name),
-            json: json!({"project": project.name}),
-        });
-        let (sender, lines) = mpsc::channel(WAITING);
+        let text = format!("{} is being built", project.name);
+        show.say("build", DIM, text, json!({"project": project.name}));
+        let (sender, lines) = mpsc::channel(MAX_WAITING);
         let output = Output::Lines(sender);
         let building = async {
             let built = make(project, false, &output, stop).await;
@@ -135,43 +127,29 @@ impl Session {
             built
         };
         match tokio::join!(building, show_lines(show, lines)).0 {
-            Ok(built) => show.say(&Shown {
-                event: "built",
-                colour: Colour::Green,
-                text: built.summary(project),
-                json: json!({
-                    "bytes": built.bytes, "changed": built.changed, "ms": built.took.as_millis() as u64,
-                }),
-            }),
+            Ok(built) => {
+                let ms = built.took.as_millis() as u64;
+                let json = json!({"bytes": built.bytes, "changed": built.changed, "ms": ms});
+                show.say("built", GREEN, built.summary(project), json);
+            }
             Err(error) if error.was_stopped() => {}
             Err(error) => self.failed(&format!("{error}, after {}", shown_time(began.elapsed()))),
         }
     }
 
     fn failed(&self, why: &str) {
-        self.show.say(&Shown {
-            event: "failed",
-            colour: Colour::Red,
-            text: format!("{why}; what was served before goes on"),
-            json: json!({"why": why}),
-        });
+        let text = format!("{why}; what was served before goes on");
+        self.show.say("failed", RED, text, json!({"why": why}));
     }
 }
 
 /// Shows the commands of a build, and their output.
 async fn show_lines(show: &Show, mut lines: mpsc::Receiver<Said>) {
     while let Some(said) = lines.recv().await {
-        show.whole(&match said {
-            Said::Command(command) => Shown {
-                event: "command",
-                colour: Colour::Dim,
-                text: format!("$ {command}"),
-                json: json!({"command": command}),
-            },
-            Said::Line(line) => {
-                Shown { event: "output", colour: Colour::None, json: json!({"line": line}), text: line }
-            }
-        })
-        .await;
+        let (event, colour, text, json) = match said {
+            Said::Command(command) => ("command", DIM, format!("$ {command}"), json!({"command": command})),
+            Said::Line(line) => ("output", RESET, line.clone(), json!({"line": line})),
+        };
+        show.whole(&Shown { event, colour, text, json }).await;
     }
 }

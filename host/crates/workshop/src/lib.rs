@@ -20,6 +20,7 @@ mod http_tape;
 mod json_values;
 mod new;
 mod project;
+mod question;
 mod run_call;
 mod run_case;
 mod shell;

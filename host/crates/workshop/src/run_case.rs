@@ -5,19 +5,16 @@ use crate::answers::{self, Answers};
 use crate::case::Case;
 use crate::compare::{Mismatch, Outcome, compare};
 use crate::http_tape::CaseTape;
+use crate::question::{Question, QuestionRoute};
 use crate::run_call::{Ending, ToolRun, run_call};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, HttpTape, Notice, RawJson, Report,
-    RouteScope, RpcError, TaskId,
+    Caller, ClientChannel, ClientRoute, Dispatch, HttpTape, Notice, RawJson, Report, RouteScope, RpcError,
+    TaskId,
 };
-
-/// The most questions that may wait for their answers.
-const WAITING: usize = 64;
 
 /// How a case ended.
 #[derive(Debug)]
@@ -46,7 +43,8 @@ pub async fn run_case(
     stop: &CancellationToken,
 ) -> CaseResult {
     let caller = Caller::local(RawJson::trusted(answers::CAPABILITIES));
-    let (questions, mut asked) = mpsc::channel(WAITING);
+    // A client without its own tasks is asked only questions.
+    let (questions, mut asked) = QuestionRoute::new(false);
     let tape = CaseTape::new(&case.tool, &case.http, has_network);
     let channel = Arc::new(Client { questions, progress: AtomicU64::new(0), tape });
     let mut answering = Answering { answers: case.answers.clone(), missing: Vec::new() };
@@ -86,6 +84,7 @@ struct Answering {
 impl Answering {
     fn answer(&mut self, question: &Question) -> Result<RawJson, RpcError> {
         let Question { key, method, params, .. } = question;
+        let key = key.as_deref().unwrap_or_default();
         if let Some(given) = self.answers.give(key) {
             return given.response();
         }
@@ -103,16 +102,9 @@ impl Answering {
     }
 }
 
-struct Question {
-    key: String,
-    id: String,
-    method: String,
-    params: RawJson,
-}
-
 /// The client of a case.
 struct Client {
-    questions: mpsc::Sender<Question>,
+    questions: QuestionRoute,
     progress: AtomicU64,
     tape: CaseTape,
 }
@@ -121,7 +113,7 @@ impl ClientChannel for Client {
     fn notify(&self, _task: Option<TaskId>, _notice: Notice) {}
 
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
-        Some(Arc::new(Pipe(self.questions.clone())))
+        Some(Arc::new(self.questions.clone()))
     }
 
     fn release(&self, _retry: Duration) {}
@@ -134,26 +126,5 @@ impl ClientChannel for Client {
 
     fn http_tape(&self) -> Option<&dyn HttpTape> {
         Some(&self.tape)
-    }
-}
-
-struct Pipe(mpsc::Sender<Question>);
-
-impl ClientRoute for Pipe {
-    // A client without its own tasks is asked only questions.
-    fn request(&self, _id: &str, _method: &str, _params: &RawJson) -> bool {
-        false
-    }
-
-    fn question(&self, key: &str, id: &str, method: &str, params: &RawJson) -> bool {
-        let (key, id, method, params) = (key.to_owned(), id.to_owned(), method.to_owned(), params.clone());
-        self.0.try_send(Question { key, id, method, params }).is_ok()
-    }
-
-    // Every question is answered, so there is nothing to withdraw.
-    fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
-
-    fn presence(&self) -> ClientPresence {
-        ClientPresence::There
     }
 }

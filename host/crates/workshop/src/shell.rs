@@ -16,7 +16,7 @@ use toolyard_cli::tell;
 /// How long a command may take to end after SIGTERM.
 const END_TIME: Duration = Duration::from_secs(2);
 /// Longer lines are split.
-const LINE_BYTES: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// The destination of the output of commands.
 #[derive(Clone)]
@@ -37,24 +37,17 @@ pub enum Said {
 }
 
 /// The reason why a command failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failed {
     /// The shell or the folder does not exist.
+    #[error("did not start: {0}")]
     NotStarted(std::io::Error),
     /// The command ended with this status.
+    #[error("failed: {0}")]
     Status(ExitStatus),
     /// The command was stopped.
+    #[error("was stopped")]
     Stopped,
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotStarted(error) => write!(f, "did not start: {error}"),
-            Self::Status(status) => write!(f, "failed: {status}"),
-            Self::Stopped => f.write_str("was stopped"),
-        }
-    }
 }
 
 /// Runs a command to its end. If `stop` is cancelled, ends it and all processes that it started.
@@ -141,7 +134,7 @@ async fn pass_on(from: Option<impl AsyncRead + Unpin>, lines: &mpsc::Sender<Said
             if byte != b'\n' {
                 line.push(byte);
             }
-            if byte == b'\n' || line.len() == LINE_BYTES {
+            if byte == b'\n' || line.len() == MAX_LINE_BYTES {
                 drop(lines.send(said(&line)).await);
                 line.clear();
             }

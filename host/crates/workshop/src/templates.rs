@@ -1,6 +1,15 @@
 //! The files that `toolyard new` writes: those of a language's template, its library, and the
 //! contract.
 
+/// Makes the table of files: the language, the path in a project, and the text.
+macro_rules! files {
+    ($($language:literal, from $from:literal, to $to:literal: $($path:literal)*;)*) => {
+        pub const FILES: &[(&str, &str, &str)] = &[
+            $($(($language, concat!($to, $path), include_str!(concat!("../../../../../", $from, "/", $path))),)*)*
+        ];
+    };
+}
+
 mod files;
 
 use crate::contract::{self, WIT, WORLD};
@@ -10,7 +19,7 @@ use std::path::Path;
 
 /// A language for which there is a template.
 pub struct Language {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// Files that are generated for a project, not copied.
     generated: Generated,

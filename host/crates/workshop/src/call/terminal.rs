@@ -4,6 +4,7 @@
 use super::form;
 use crate::answers::{self, Answers, Given};
 use crate::http_tape::CallRecorder;
+use crate::question::{Question, QuestionRoute};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 use std::io::{BufRead, IsTerminal as _};
@@ -13,19 +14,16 @@ use tokio::sync::mpsc;
 use toolyard_cli::output::{self, Styled};
 use toolyard_cli::tell;
 use toolyard_dispatch::{
-    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Field, Form, HttpTape, Notice, RawJson,
-    Report, RouteScope, RpcError, TaskId, visible,
+    Caller, ClientChannel, ClientRoute, Dispatch, Field, Form, HttpTape, Notice, RawJson, Report, RouteScope,
+    RpcError, TaskId, visible,
 };
-
-/// The most questions that may wait for the person.
-const WAITING: usize = 64;
 
 /// The terminal.
 pub struct Terminal {
     /// Shown where stderr is a terminal.
     bar: ProgressBar,
     /// Receives questions, if a person or recorded answers can answer them.
-    questions: Option<mpsc::Sender<Question>>,
+    questions: Option<QuestionRoute>,
     /// Whether a person can answer questions.
     person: bool,
     /// Records the HTTP exchanges of a call that becomes a case.
@@ -39,14 +37,6 @@ struct State {
     answers: Option<Answers>,
     given: Vec<(String, Given)>,
     progress: u64,
-}
-
-/// A request of the host that needs an answer.
-pub struct Question {
-    key: Option<String>,
-    id: String,
-    method: String,
-    params: RawJson,
 }
 
 impl Terminal {
@@ -64,15 +54,9 @@ impl Terminal {
         bar.set_message(tool.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
         let person = ask || std::io::stdin().is_terminal();
-        let (sender, receiver) = match person || answers.is_some() {
-            true => {
-                let (sender, receiver) = mpsc::channel(WAITING);
-                (Some(sender), Some(receiver))
-            }
-            false => (None, None),
-        };
+        let (questions, receiver) = (person || answers.is_some()).then(|| QuestionRoute::new(true)).unzip();
         let state = Mutex::new(State { answers, ..State::default() });
-        (Arc::new(Self { bar, questions: sender, person, recorder, state }), receiver)
+        (Arc::new(Self { bar, questions, person, recorder, state }), receiver)
     }
 
     /// The capabilities of this client.
@@ -276,7 +260,7 @@ impl ClientChannel for Terminal {
     }
 
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
-        self.questions.clone().map(|questions| Arc::new(Person(questions)) as Arc<dyn ClientRoute>)
+        self.questions.clone().map(|questions| Arc::new(questions) as Arc<dyn ClientRoute>)
     }
 
     fn release(&self, _retry: Duration) {}
@@ -289,33 +273,6 @@ impl ClientChannel for Terminal {
 
     fn http_tape(&self) -> Option<&dyn HttpTape> {
         self.recorder.as_ref().map(|recorder| recorder as &dyn HttpTape)
-    }
-}
-
-/// The person at the terminal.
-struct Person(mpsc::Sender<Question>);
-
-impl Person {
-    fn put(&self, key: Option<&str>, id: &str, method: &str, params: &RawJson) -> bool {
-        let (id, method, params) = (id.to_owned(), method.to_owned(), params.clone());
-        self.0.try_send(Question { key: key.map(str::to_owned), id, method, params }).is_ok()
-    }
-}
-
-impl ClientRoute for Person {
-    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
-        self.put(None, id, method, params)
-    }
-
-    fn question(&self, key: &str, id: &str, method: &str, params: &RawJson) -> bool {
-        self.put(Some(key), id, method, params)
-    }
-
-    // A printed line cannot be removed; the answer is ignored.
-    fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
-
-    fn presence(&self) -> ClientPresence {
-        if self.0.is_closed() { ClientPresence::Gone } else { ClientPresence::There }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The live view of calls and of loaded plugins that `toolyard dev` shows.
 
-use super::show::{Colour, Show, Shown, clipped, value};
+use super::show::{CYAN, DIM, GREEN, RED, RESET, Show, YELLOW, clipped, value};
 use crate::compare::text_of;
 use crate::time::shown_time;
 use parking_lot::Mutex;
@@ -25,7 +25,14 @@ impl CallLog {
     }
 
     /// Shows an event of a call: a word, its colour, a text, and JSON members.
-    fn call(&self, call: &ObservedCall<'_>, event: &'static str, colour: Colour, text: &str, json: Value) {
+    fn call(
+        &self,
+        call: &ObservedCall<'_>,
+        event: &'static str,
+        colour: &'static str,
+        text: &str,
+        json: Value,
+    ) {
         let mut members = Map::new();
         members.insert("call".to_owned(), call.number.into());
         members.insert("tool".to_owned(), call.tool.into());
@@ -36,7 +43,7 @@ impl CallLog {
             members.extend(more);
         }
         let text = format!("#{} {} {text}", call.number, call.tool);
-        self.show.say(&Shown { event, colour, text, json: members.into() });
+        self.show.say(event, colour, text, members.into());
     }
 
     fn reported(&self, call: &ObservedCall<'_>, report: &Report) {
@@ -46,17 +53,17 @@ impl CallLog {
                 let message = progress.message.as_deref().unwrap_or_default();
                 let text = format!("{}{total} {}", progress.progress, clipped(message));
                 let json = json!({"progress": progress.progress, "total": progress.total, "message": progress.message});
-                self.call(call, "progress", Colour::Dim, &text, json);
+                self.call(call, "progress", DIM, &text, json);
             }
             Report::Status(message) => {
-                self.call(call, "status", Colour::Dim, &clipped(message), json!({"message": message}));
+                self.call(call, "status", DIM, &clipped(message), json!({"message": message}));
             }
             Report::Log { level, logger, data } => {
                 let said = data.decode::<String>().unwrap_or_else(|_| data.as_str().to_owned());
                 let of = logger.as_deref().map(|logger| format!(" {logger}")).unwrap_or_default();
                 let text = format!("{}{of}: {}", level.as_str(), clipped(&said));
                 let json = json!({"level": level.as_str(), "logger": logger, "data": value(data.as_str())});
-                self.call(call, "log", Colour::None, &text, json);
+                self.call(call, "log", RESET, &text, json);
             }
             // Not shown: the time of the call shows what was used.
             Report::Changed(_)
@@ -80,7 +87,7 @@ impl CallLog {
             }
         };
         let text = format!("{}: {}", answer.key, clipped(&said));
-        self.call(call, "answered", Colour::Yellow, &text, json);
+        self.call(call, "answered", YELLOW, &text, json);
     }
 
     fn ended(&self, call: &ObservedCall<'_>, outcome: CallOutcome<'_>) {
@@ -88,24 +95,23 @@ impl CallLog {
         let took = shown_time(call.after);
         match outcome {
             CallOutcome::Result { is_error, result } => {
-                let (event, colour) =
-                    if is_error { ("failed", Colour::Red) } else { ("result", Colour::Green) };
+                let (event, colour) = if is_error { ("failed", RED) } else { ("result", GREEN) };
                 let text = format!("in {took}: {}", clipped(&shown(result)));
                 self.call(call, event, colour, &text, json!({"ms": ms, "result": value(result.as_str())}));
             }
             CallOutcome::Error(error) => {
                 let text = format!("in {took}: {} {}", error.code, clipped(&error.message));
                 let json = json!({"ms": ms, "code": error.code, "message": error.message});
-                self.call(call, "error", Colour::Red, &text, json);
+                self.call(call, "error", RED, &text, json);
             }
             CallOutcome::Refused(fault) => {
                 let error = fault.rpc();
                 let text = clipped(&error.message);
                 let json = json!({"code": error.code, "message": error.message});
-                self.call(call, "refused", Colour::Red, &text, json);
+                self.call(call, "refused", RED, &text, json);
             }
             CallOutcome::Stopped => {
-                self.call(call, "stopped", Colour::Yellow, &format!("after {took}"), json!({"ms": ms}));
+                self.call(call, "stopped", YELLOW, &format!("after {took}"), json!({"ms": ms}));
             }
         }
     }
@@ -113,23 +119,21 @@ impl CallLog {
     /// Shows one file of the folder, before and now.
     fn file(&self, name: &str, was: Option<&PluginReport>, is: Option<&PluginReport>) {
         let (event, colour, (text, mut json)) = match is {
-            None => ("removed", Colour::Yellow, (String::new(), json!({}))),
+            None => ("removed", YELLOW, (String::new(), json!({}))),
             Some(is) => match &is.state {
-                PluginState::Disabled => {
-                    ("disabled", Colour::Yellow, ("by its manifest".to_owned(), json!({})))
-                }
+                PluginState::Disabled => ("disabled", YELLOW, ("by its manifest".to_owned(), json!({}))),
                 PluginState::Refused { why } => {
-                    ("refused", Colour::Red, (why.clone(), json!({"why": why, "former": false})))
+                    ("refused", RED, (why.clone(), json!({"why": why, "former": false})))
                 }
                 PluginState::KeptPrevious { why } => {
                     let text = format!("{why}; the former version goes on");
-                    ("refused", Colour::Red, (text, json!({"why": why, "former": true})))
+                    ("refused", RED, (text, json!({"why": why, "former": true})))
                 }
-                PluginState::Serving => ("loaded", Colour::Green, served(was, is)),
+                PluginState::Serving => ("loaded", GREEN, served(was, is)),
             },
         };
         json["file"] = name.into();
-        self.show.say(&Shown { event, colour, text: format!("{name}: {text}"), json });
+        self.show.say(event, colour, format!("{name}: {text}"), json);
     }
 }
 
@@ -162,11 +166,11 @@ impl Observer for CallLog {
             CallEvent::Began { caller, arguments } => {
                 let text = format!("{} from {caller}", clipped(arguments.as_str()));
                 let json = json!({"caller": caller, "arguments": value(arguments.as_str())});
-                self.call(call, "call", Colour::Cyan, &text, json);
+                self.call(call, "call", CYAN, &text, json);
             }
             CallEvent::IsTask => {
                 let id = call.task.map(|task| task.to_string()).unwrap_or_default();
-                self.call(call, "task", Colour::Cyan, &id, json!({}));
+                self.call(call, "task", CYAN, &id, json!({}));
             }
             CallEvent::Reported(report) => self.reported(call, report),
             CallEvent::Asked { key, method, params } => {
@@ -175,7 +179,7 @@ impl Observer for CallLog {
                     asked["message"].as_str().map_or_else(|| params.as_str().to_owned(), str::to_owned);
                 let text = format!("{key}: {} ({method})", clipped(&what));
                 let json = json!({"key": key, "method": method, "params": value(params.as_str())});
-                self.call(call, "asked", Colour::Yellow, &text, json);
+                self.call(call, "asked", YELLOW, &text, json);
             }
             CallEvent::Answered(answer) => self.answered(call, answer),
             CallEvent::Ended(outcome) => self.ended(call, outcome),

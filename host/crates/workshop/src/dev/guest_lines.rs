@@ -1,7 +1,7 @@
 //! The log of `toolyard dev`: lines that guests write to their standard output and error, and log messages of
 //! the host itself. Log messages of guests are shown with their calls, not here.
 
-use super::show::{Colour, Show, Shown, clipped};
+use super::show::{DIM, RED, RESET, Show, clipped};
 use serde_json::json;
 use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
@@ -25,21 +25,17 @@ impl<S: Subscriber> Layer<S> for GuestLines {
         let source =
             [("plugin", &plugin), ("tool", &tool)].into_iter().filter(|(_, value)| !value.is_empty());
         let source: String = source.map(|(name, value)| format!(" {name}={value}")).collect();
-        let shown = match stream {
-            Some(stream) if level > Level::WARN => Shown {
-                event: "guest",
-                colour: Colour::None,
-                text: format!("{tool} {stream}: {}", clipped(&message)),
-                json: json!({"plugin": plugin, "tool": tool, "stream": stream, "line": message}),
-            },
-            _ => Shown {
-                event: "host",
-                colour: if level <= Level::WARN { Colour::Red } else { Colour::Dim },
-                text: format!("{}: {message}{source}{rest}", level.as_str().to_lowercase()),
-                json: json!({"level": level.as_str().to_lowercase(), "message": message, "fields": format!("{source}{rest}").trim()}),
-            },
-        };
-        self.0.say(&shown);
+        if let Some(stream) = stream
+            && level > Level::WARN
+        {
+            let text = format!("{tool} {stream}: {}", clipped(&message));
+            let json = json!({"plugin": plugin, "tool": tool, "stream": stream, "line": message});
+            return self.0.say("guest", RESET, text, json);
+        }
+        let colour = if level <= Level::WARN { RED } else { DIM };
+        let (level, fields) = (level.as_str().to_lowercase(), format!("{source}{rest}"));
+        let json = json!({"level": level, "message": message, "fields": fields.trim()});
+        self.0.say("host", colour, format!("{level}: {message}{fields}"), json);
     }
 }
 

@@ -11,43 +11,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
-use toolyard_cli::output::{CYAN, DIM, GREEN, RED, RESET, Styled, YELLOW};
+use toolyard_cli::output::Styled;
+pub use toolyard_cli::output::{CYAN, DIM, GREEN, RED, RESET, YELLOW};
 use toolyard_dispatch::Clock;
 
 /// The most lines that may wait to be written.
-const WAITING: usize = 4096;
+const MAX_WAITING: usize = 4096;
 /// The most characters of one value in a line for people.
-const SHOWN_CHARS: usize = 300;
+const MAX_SHOWN_CHARS: usize = 300;
 /// Larger values (bytes) are shown as shortened texts in JSON.
-const SHOWN_BYTES: usize = 16 << 10;
+const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 /// An event to show.
 pub struct Shown {
     /// The event, in one word.
     pub event: &'static str,
-    /// The colour of the word.
-    pub colour: Colour,
+    /// The control sequence for the colour of the word: [`DIM`] for what is of minor interest, [`GREEN`] for success,
+    /// [`RED`] for a failure, [`YELLOW`] for a question to a person, [`CYAN`] for a request of a client, [`RESET`] for
+    /// the rest.
+    pub colour: &'static str,
     /// For people.
     pub text: String,
     /// For programs: an object.
     pub json: Value,
-}
-
-/// The terminal colours in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    /// No colour.
-    None,
-    /// Of minor interest.
-    Dim,
-    /// Success.
-    Green,
-    /// Failure.
-    Red,
-    /// A question to a person.
-    Yellow,
-    /// A request of a client.
-    Cyan,
 }
 
 /// Prints lines on a separate thread.
@@ -67,7 +53,7 @@ impl Show {
     /// If the system cannot start another thread.
     pub fn start(json: bool, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Self>> {
         let colours = !json && std::io::stdout().is_terminal();
-        let (lines, mut queue) = mpsc::channel::<Option<Styled>>(WAITING);
+        let (lines, mut queue) = mpsc::channel::<Option<Styled>>(MAX_WAITING);
         let write = move || {
             while let Some(Some(line)) = queue.blocking_recv() {
                 // The reader may be gone; the calls continue.
@@ -80,9 +66,9 @@ impl Show {
     }
 
     /// Shows an event without waiting; leaves it out if the queue is full.
-    pub fn say(&self, shown: &Shown) {
+    pub fn say(&self, event: &'static str, colour: &'static str, text: String, json: Value) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        let line = self.line(shown);
+        let line = self.line(&Shown { event, colour, text, json });
         let line = if lost > 0 { self.line(&left_out(lost)).styled(&line) } else { line };
         if self.lines.try_send(Some(line)).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
@@ -119,25 +105,17 @@ impl Show {
         }
         let clock = now.get(11..19).unwrap_or(&now);
         let word = format!("{:<9}", shown.event);
-        let code = match shown.colour {
-            Colour::None => RESET,
-            Colour::Dim => DIM,
-            Colour::Green => GREEN,
-            Colour::Red => RED,
-            Colour::Yellow => YELLOW,
-            Colour::Cyan => CYAN,
-        };
         let text = shown.text.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
-        let (dim, code, reset) = if self.colours { (DIM, code, RESET) } else { ("", "", "") };
+        let (dim, colour, reset) = if self.colours { (DIM, shown.colour, RESET) } else { ("", "", "") };
         let line = Styled::default().control(dim).text(clock).control(reset).text(" ");
-        line.control(code).text(&word).control(reset).text(" ").line(&text).text("\n")
+        line.control(colour).text(&word).control(reset).text(" ").line(&text).text("\n")
     }
 }
 
 fn left_out(lost: u64) -> Shown {
     Shown {
         event: "lost",
-        colour: Colour::Red,
+        colour: RED,
         text: format!("{lost} lines were left out: too much happened at once"),
         json: serde_json::json!({"lines": lost}),
     }
@@ -145,7 +123,7 @@ fn left_out(lost: u64) -> Shown {
 
 /// A text for people, shortened if it is too long.
 pub fn clipped(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
     }
@@ -153,7 +131,7 @@ pub fn clipped(text: &str) -> String {
 
 /// A JSON value for programs: unchanged, or as a shortened text.
 pub fn value(text: &str) -> Value {
-    if text.len() <= SHOWN_BYTES
+    if text.len() <= MAX_SHOWN_BYTES
         && let Ok(value) = serde_json::from_str(text)
     {
         return value;
@@ -181,12 +159,7 @@ mod tests {
     }
 
     fn shown(text: &str) -> Shown {
-        Shown {
-            event: "call",
-            colour: Colour::Cyan,
-            text: text.to_owned(),
-            json: serde_json::json!({"call": 1}),
-        }
+        Shown { event: "call", colour: CYAN, text: text.to_owned(), json: serde_json::json!({"call": 1}) }
     }
 
     #[test]
@@ -206,7 +179,9 @@ mod tests {
         assert!(clipped(&"ä".repeat(1000)).ends_with("… (2000 bytes)"));
         assert_eq!(value("{\"a\":1}"), serde_json::json!({"a": 1}));
         assert!(
-            value(&format!("\"{}\"", "x".repeat(SHOWN_BYTES))).as_str().is_some_and(|text| text.len() < 400)
+            value(&format!("\"{}\"", "x".repeat(MAX_SHOWN_BYTES)))
+                .as_str()
+                .is_some_and(|text| text.len() < 400)
         );
     }
 
@@ -214,9 +189,10 @@ mod tests {
     fn what_does_not_fit_is_counted() {
         let (lines, mut queue) = mpsc::channel(1);
         let show = Show { lines, ..show(true) };
-        (0..4).for_each(|_| show.say(&shown("a")));
+        let say = || show.say("call", CYAN, "a".to_owned(), Value::Null);
+        (0..4).for_each(|_| say());
         drop(queue.try_recv());
-        show.say(&shown("b"));
+        say();
         let line = queue.try_recv().expect("a line").expect("a line");
         assert!(line.as_str().contains("\"lines\":3"), "{line:?}");
     }

@@ -1,122 +1,37 @@
 //! The files of the templates. Made by `UPDATE_TEMPLATES=1 cargo test -p toolyard-workshop`.
 
-/// The language, the path in a project, and the text.
-#[rustfmt::skip]
-pub const FILES: &[(&str, &str, &str)] = &[
-    ("rust", ".gitignore", include_str!("../../../../../host/templates/rust/.gitignore")),
-    ("rust", "Cargo.toml", include_str!("../../../../../host/templates/rust/Cargo.toml")),
-    ("rust", "README.md", include_str!("../../../../../host/templates/rust/README.md")),
-    ("rust", "cases/asks.case.toml", include_str!("../../../../../host/templates/rust/cases/asks.case.toml")),
-    ("rust", "cases/greets.case.toml", include_str!("../../../../../host/templates/rust/cases/greets.case.toml")),
-    ("rust", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/rust/plugin/{{name}}.toml")),
-    ("rust", "project.toml", include_str!("../../../../../host/templates/rust/project.toml")),
-    ("rust", "src/lib.rs", include_str!("../../../../../host/templates/rust/src/lib.rs")),
-    ("rust", "toolyard-plugin/Cargo.toml", include_str!("../../../../../plugins/sdk/Cargo.toml")),
-    ("rust", "toolyard-plugin/README.md", include_str!("../../../../../plugins/sdk/README.md")),
-    ("rust", "toolyard-plugin/src/asking.rs", include_str!("../../../../../plugins/sdk/src/asking.rs")),
-    ("rust", "toolyard-plugin/src/bindings/completion.rs", include_str!("../../../../../plugins/sdk/src/bindings/completion.rs")),
-    ("rust", "toolyard-plugin/src/bindings/prompts.rs", include_str!("../../../../../plugins/sdk/src/bindings/prompts.rs")),
-    ("rust", "toolyard-plugin/src/bindings/resources.rs", include_str!("../../../../../plugins/sdk/src/bindings/resources.rs")),
-    ("rust", "toolyard-plugin/src/bindings/tools.rs", include_str!("../../../../../plugins/sdk/src/bindings/tools.rs")),
-    ("rust", "toolyard-plugin/src/bindings.rs", include_str!("../../../../../plugins/sdk/src/bindings.rs")),
-    ("rust", "toolyard-plugin/src/error.rs", include_str!("../../../../../plugins/sdk/src/error.rs")),
-    ("rust", "toolyard-plugin/src/form.rs", include_str!("../../../../../plugins/sdk/src/form.rs")),
-    ("rust", "toolyard-plugin/src/http/wasi.rs", include_str!("../../../../../plugins/sdk/src/http/wasi.rs")),
-    ("rust", "toolyard-plugin/src/http.rs", include_str!("../../../../../plugins/sdk/src/http.rs")),
-    ("rust", "toolyard-plugin/src/lib.rs", include_str!("../../../../../plugins/sdk/src/lib.rs")),
-    ("rust", "toolyard-plugin/src/raw.rs", include_str!("../../../../../plugins/sdk/src/raw.rs")),
-    ("rust", "toolyard-plugin/src/result.rs", include_str!("../../../../../plugins/sdk/src/result.rs")),
-    ("rust", "toolyard-plugin/src/running.rs", include_str!("../../../../../plugins/sdk/src/running.rs")),
-    ("rust", "toolyard-plugin/src/schema.rs", include_str!("../../../../../plugins/sdk/src/schema.rs")),
-    ("rust", "toolyard-plugin/src/testing.rs", include_str!("../../../../../plugins/sdk/src/testing.rs")),
-    ("rust", "toolyard-plugin/src/tool.rs", include_str!("../../../../../plugins/sdk/src/tool.rs")),
-    ("c", ".gitignore", include_str!("../../../../../host/templates/c/.gitignore")),
-    ("c", "README.md", include_str!("../../../../../host/templates/c/README.md")),
-    ("c", "cases/asks.case.toml", include_str!("../../../../../host/templates/c/cases/asks.case.toml")),
-    ("c", "cases/greets.case.toml", include_str!("../../../../../host/templates/c/cases/greets.case.toml")),
-    ("c", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/c/plugin/{{name}}.toml")),
-    ("c", "project.toml", include_str!("../../../../../host/templates/c/project.toml")),
-    ("c", "src/json.c", include_str!("../../../../../host/templates/c/src/json.c")),
-    ("c", "src/json.h", include_str!("../../../../../host/templates/c/src/json.h")),
-    ("c", "src/tool.c", include_str!("../../../../../host/templates/c/src/tool.c")),
-    ("c", "src/toolyard.c", include_str!("../../../../../host/templates/c/src/toolyard.c")),
-    ("c", "src/toolyard.h", include_str!("../../../../../host/templates/c/src/toolyard.h")),
-    ("js", ".gitignore", include_str!("../../../../../host/templates/js/.gitignore")),
-    ("js", ".npmrc", include_str!("../../../../../host/templates/js/.npmrc")),
-    ("js", "README.md", include_str!("../../../../../host/templates/js/README.md")),
-    ("js", "cases/asks.case.toml", include_str!("../../../../../host/templates/js/cases/asks.case.toml")),
-    ("js", "cases/greets.case.toml", include_str!("../../../../../host/templates/js/cases/greets.case.toml")),
-    ("js", "engines/quickjs/package.json", include_str!("../../../../../host/templates/js/engines/quickjs/package.json")),
-    ("js", "engines/quickjs/src/engine.js", include_str!("../../../../../host/templates/js/engines/quickjs/src/engine.js")),
-    ("js", "engines/quickjs/src/timers.js", include_str!("../../../../../host/templates/js/engines/quickjs/src/timers.js")),
-    ("js", "engines/quickjs/src/web.d.ts", include_str!("../../../../../host/templates/js/engines/quickjs/src/web.d.ts")),
-    ("js", "lines.mjs", include_str!("../../../../../host/templates/js/lines.mjs")),
-    ("js", "package.json", include_str!("../../../../../host/templates/js/package.json")),
-    ("js", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/js/plugin/{{name}}.toml")),
-    ("js", "project.toml", include_str!("../../../../../host/templates/js/project.toml")),
-    ("js", "src/engine.js", include_str!("../../../../../host/templates/js/src/engine.js")),
-    ("js", "src/globals.d.ts", include_str!("../../../../../host/templates/js/src/globals.d.ts")),
-    ("js", "src/index.js", include_str!("../../../../../host/templates/js/src/index.js")),
-    ("js", "src/node-fs.d.ts", include_str!("../../../../../host/templates/js/src/node-fs.d.ts")),
-    ("js", "src/node-fs.js", include_str!("../../../../../host/templates/js/src/node-fs.js")),
-    ("js", "src/toolyard.d.ts", include_str!("../../../../../host/templates/js/src/toolyard.d.ts")),
-    ("js", "src/toolyard.js", include_str!("../../../../../host/templates/js/src/toolyard.js")),
-    ("js", "src/web.d.ts", include_str!("../../../../../host/templates/js/src/web.d.ts")),
-    ("ts", ".gitignore", include_str!("../../../../../host/templates/ts/.gitignore")),
-    ("ts", ".npmrc", include_str!("../../../../../host/templates/ts/.npmrc")),
-    ("ts", "README.md", include_str!("../../../../../host/templates/ts/README.md")),
-    ("ts", "cases/asks.case.toml", include_str!("../../../../../host/templates/ts/cases/asks.case.toml")),
-    ("ts", "cases/greets.case.toml", include_str!("../../../../../host/templates/ts/cases/greets.case.toml")),
-    ("ts", "engines/quickjs/package.json", include_str!("../../../../../host/templates/ts/engines/quickjs/package.json")),
-    ("ts", "engines/quickjs/src/engine.js", include_str!("../../../../../host/templates/ts/engines/quickjs/src/engine.js")),
-    ("ts", "engines/quickjs/src/timers.js", include_str!("../../../../../host/templates/ts/engines/quickjs/src/timers.js")),
-    ("ts", "engines/quickjs/src/web.d.ts", include_str!("../../../../../host/templates/ts/engines/quickjs/src/web.d.ts")),
-    ("ts", "lines.mjs", include_str!("../../../../../host/templates/ts/lines.mjs")),
-    ("ts", "package.json", include_str!("../../../../../host/templates/ts/package.json")),
-    ("ts", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/ts/plugin/{{name}}.toml")),
-    ("ts", "project.toml", include_str!("../../../../../host/templates/ts/project.toml")),
-    ("ts", "src/engine.js", include_str!("../../../../../host/templates/ts/src/engine.js")),
-    ("ts", "src/globals.d.ts", include_str!("../../../../../host/templates/ts/src/globals.d.ts")),
-    ("ts", "src/host.d.ts", include_str!("../../../../../host/templates/ts/src/host.d.ts")),
-    ("ts", "src/index.ts", include_str!("../../../../../host/templates/ts/src/index.ts")),
-    ("ts", "src/node-fs.d.ts", include_str!("../../../../../host/templates/ts/src/node-fs.d.ts")),
-    ("ts", "src/node-fs.js", include_str!("../../../../../host/templates/ts/src/node-fs.js")),
-    ("ts", "src/toolyard.d.ts", include_str!("../../../../../host/templates/ts/src/toolyard.d.ts")),
-    ("ts", "src/toolyard.js", include_str!("../../../../../host/templates/ts/src/toolyard.js")),
-    ("ts", "src/web.d.ts", include_str!("../../../../../host/templates/ts/src/web.d.ts")),
-    ("ts", "tsconfig.json", include_str!("../../../../../host/templates/ts/tsconfig.json")),
-    ("python", ".gitignore", include_str!("../../../../../host/templates/python/.gitignore")),
-    ("python", "README.md", include_str!("../../../../../host/templates/python/README.md")),
-    ("python", "build.py", include_str!("../../../../../host/templates/python/build.py")),
-    ("python", "cases/asks.case.toml", include_str!("../../../../../host/templates/python/cases/asks.case.toml")),
-    ("python", "cases/greets.case.toml", include_str!("../../../../../host/templates/python/cases/greets.case.toml")),
-    ("python", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/python/plugin/{{name}}.toml")),
-    ("python", "project.toml", include_str!("../../../../../host/templates/python/project.toml")),
-    ("python", "requirements.txt", include_str!("../../../../../host/templates/python/requirements.txt")),
-    ("python", "src/app.py", include_str!("../../../../../host/templates/python/src/app.py")),
-    ("python", "src/toolyard/__init__.py", include_str!("../../../../../host/templates/python/src/toolyard/__init__.py")),
-    ("python", "src/toolyard/_content.py", include_str!("../../../../../host/templates/python/src/toolyard/_content.py")),
-    ("python", "src/toolyard/_host.py", include_str!("../../../../../host/templates/python/src/toolyard/_host.py")),
-    ("python", "src/toolyard/_modules.py", include_str!("../../../../../host/templates/python/src/toolyard/_modules.py")),
-    ("python", "src/toolyard/_schema.py", include_str!("../../../../../host/templates/python/src/toolyard/_schema.py")),
-    ("python", "src/toolyard/_tools.py", include_str!("../../../../../host/templates/python/src/toolyard/_tools.py")),
-    ("python", "src/toolyard/_wit.py", include_str!("../../../../../host/templates/python/src/toolyard/_wit.py")),
-    ("python", "src/toolyard/http.py", include_str!("../../../../../host/templates/python/src/toolyard/http.py")),
-    ("go", ".gitignore", include_str!("../../../../../host/templates/go/.gitignore")),
-    ("go", "README.md", include_str!("../../../../../host/templates/go/README.md")),
-    ("go", "cases/asks.case.toml", include_str!("../../../../../host/templates/go/cases/asks.case.toml")),
-    ("go", "cases/greets.case.toml", include_str!("../../../../../host/templates/go/cases/greets.case.toml")),
-    ("go", "go.mod", include_str!("../../../../../host/templates/go/go.mod")),
-    ("go", "main.go", include_str!("../../../../../host/templates/go/main.go")),
-    ("go", "plugin/{{name}}.toml", include_str!("../../../../../host/templates/go/plugin/{{name}}.toml")),
-    ("go", "project.toml", include_str!("../../../../../host/templates/go/project.toml")),
-    ("go", "toolyard/abi.go", include_str!("../../../../../host/templates/go/toolyard/abi.go")),
-    ("go", "toolyard/content.go", include_str!("../../../../../host/templates/go/toolyard/content.go")),
-    ("go", "toolyard/export.go", include_str!("../../../../../host/templates/go/toolyard/export.go")),
-    ("go", "toolyard/host.go", include_str!("../../../../../host/templates/go/toolyard/host.go")),
-    ("go", "toolyard/http.go", include_str!("../../../../../host/templates/go/toolyard/http.go")),
-    ("go", "toolyard/http_abi.go", include_str!("../../../../../host/templates/go/toolyard/http_abi.go")),
-    ("go", "toolyard/http_error.go", include_str!("../../../../../host/templates/go/toolyard/http_error.go")),
-    ("go", "toolyard/schema.go", include_str!("../../../../../host/templates/go/toolyard/schema.go")),
-    ("go", "toolyard/tool.go", include_str!("../../../../../host/templates/go/toolyard/tool.go")),
-];
+files! {
+    "rust", from "host/templates/rust", to "":
+        ".gitignore" "Cargo.toml" "README.md" "cases/asks.case.toml" "cases/greets.case.toml"
+        "plugin/{{name}}.toml" "project.toml" "src/lib.rs";
+    "rust", from "plugins/sdk", to "toolyard-plugin/":
+        "Cargo.toml" "README.md" "src/asking.rs" "src/bindings/completion.rs" "src/bindings/prompts.rs"
+        "src/bindings/resources.rs" "src/bindings/tools.rs" "src/bindings.rs" "src/error.rs" "src/form.rs"
+        "src/http/wasi.rs" "src/http.rs" "src/lib.rs" "src/raw.rs" "src/result.rs" "src/running.rs"
+        "src/schema.rs" "src/testing.rs" "src/tool.rs";
+    "c", from "host/templates/c", to "":
+        ".gitignore" "README.md" "cases/asks.case.toml" "cases/greets.case.toml" "plugin/{{name}}.toml"
+        "project.toml" "src/json.c" "src/json.h" "src/tool.c" "src/toolyard.c" "src/toolyard.h";
+    "js", from "host/templates/js", to "":
+        ".gitignore" ".npmrc" "README.md" "cases/asks.case.toml" "cases/greets.case.toml"
+        "engines/quickjs/package.json" "engines/quickjs/src/engine.js" "engines/quickjs/src/timers.js"
+        "engines/quickjs/src/web.d.ts" "lines.mjs" "package.json" "plugin/{{name}}.toml" "project.toml"
+        "src/engine.js" "src/globals.d.ts" "src/index.js" "src/node-fs.d.ts" "src/node-fs.js"
+        "src/toolyard.d.ts" "src/toolyard.js" "src/web.d.ts";
+    "ts", from "host/templates/ts", to "":
+        ".gitignore" ".npmrc" "README.md" "cases/asks.case.toml" "cases/greets.case.toml"
+        "engines/quickjs/package.json" "engines/quickjs/src/engine.js" "engines/quickjs/src/timers.js"
+        "engines/quickjs/src/web.d.ts" "lines.mjs" "package.json" "plugin/{{name}}.toml" "project.toml"
+        "src/engine.js" "src/globals.d.ts" "src/host.d.ts" "src/index.ts" "src/node-fs.d.ts" "src/node-fs.js"
+        "src/toolyard.d.ts" "src/toolyard.js" "src/web.d.ts" "tsconfig.json";
+    "python", from "host/templates/python", to "":
+        ".gitignore" "README.md" "build.py" "cases/asks.case.toml" "cases/greets.case.toml"
+        "plugin/{{name}}.toml" "project.toml" "requirements.txt" "src/app.py" "src/toolyard/__init__.py"
+        "src/toolyard/_content.py" "src/toolyard/_host.py" "src/toolyard/_modules.py"
+        "src/toolyard/_schema.py" "src/toolyard/_tools.py" "src/toolyard/_wit.py" "src/toolyard/http.py";
+    "go", from "host/templates/go", to "":
+        ".gitignore" "README.md" "cases/asks.case.toml" "cases/greets.case.toml" "go.mod" "main.go"
+        "plugin/{{name}}.toml" "project.toml" "toolyard/abi.go" "toolyard/content.go" "toolyard/export.go"
+        "toolyard/host.go" "toolyard/http.go" "toolyard/http_abi.go" "toolyard/http_error.go"
+        "toolyard/schema.go" "toolyard/tool.go";
+}

@@ -33,37 +33,40 @@ fn below(folder: &Path, at: &str, found: &mut Vec<String>) {
     }
 }
 
+/// The longest line of the table.
+const MAX_LINE: usize = 110;
+
 fn table() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut out =
         "//! The files of the templates. Made by `UPDATE_TEMPLATES=1 cargo test -p toolyard-workshop`.\n\n\
-                   /// The language, the path in a project, and the text.\n#[rustfmt::skip]\n\
-                   pub const FILES: &[(&str, &str, &str)] = &[\n"
+         files! {\n"
             .to_owned();
     for language in &LANGUAGES {
         let own = format!("host/templates/{}", language.name);
         let libraries = LIBRARIES.iter().filter(|(of, ..)| *of == language.name);
-        let sources = std::iter::once((own.as_str(), "")).chain(libraries.map(|(_, from, to)| (*from, *to)));
-        for (from, to) in sources {
+        let libraries = libraries.map(|(_, from, to)| (*from, format!("{to}/")));
+        for (from, to) in std::iter::once((own.as_str(), String::new())).chain(libraries) {
+            // A library alone is not a project.
+            if !root.join(&own).is_dir() {
+                continue;
+            }
             let mut files = Vec::new();
             below(&root.join(from), "", &mut files);
-            if !root.join(&own).is_dir() {
-                // A library alone is not a project.
-                files.clear();
+            // Writing to a String does not fail.
+            let _ = writeln!(out, "    {:?}, from {from:?}, to {to:?}:", language.name);
+            let mut line = " ".repeat(7);
+            for word in files.iter().map(|file| format!(" {file:?}")) {
+                if line.len() + word.len() > MAX_LINE {
+                    let _ = writeln!(out, "{line}");
+                    line = " ".repeat(7);
+                }
+                line.push_str(&word);
             }
-            for file in files {
-                let path = if to.is_empty() { file.clone() } else { format!("{to}/{file}") };
-                // Writing to a String does not fail.
-                let _ = writeln!(
-                    out,
-                    "    ({:?}, {path:?}, include_str!({:?})),",
-                    language.name,
-                    format!("../../../../../{from}/{file}")
-                );
-            }
+            let _ = writeln!(out, "{line};");
         }
     }
-    out + "];\n"
+    out + "}\n"
 }
 
 #[test]
