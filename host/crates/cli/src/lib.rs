@@ -11,13 +11,14 @@ pub const INTERRUPTED: u8 = 130;
 
 /// The command was used wrongly; the program ends with exit code 2. The text is the whole message, without
 /// the name of the program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct WrongUsage(pub String);
 
-impl std::fmt::Display for WrongUsage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
+/// Returns from a function with the error [`WrongUsage`], whose text is given as to `format!`.
+#[macro_export]
+macro_rules! bail_usage {
+    ($($text:tt)*) => {
+        return Err($crate::WrongUsage(format!($($text)*)).into())
+    };
 }
-
-impl std::error::Error for WrongUsage {}
