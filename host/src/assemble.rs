@@ -345,10 +345,10 @@ impl Assembled {
 }
 
 fn listed(names: &[&str]) -> String {
-    const MOST: usize = 12;
-    let mut text = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST {
-        text.push_str(&format!(", and {} more", names.len() - MOST));
+    const MAX_SHOWN: usize = 12;
+    let mut text = names.iter().take(MAX_SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_SHOWN {
+        text.push_str(&format!(", and {} more", names.len() - MAX_SHOWN));
     }
     visible::line(&text).into_owned()
 }
@@ -361,7 +361,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
         quick_code: config.quick_code,
-        stand_ins: config.stand_ins,
+        stand_ins: config.uses_placeholder_secrets,
         variable: crate::system::variable,
         secret_commands: config.secret_commands.clone(),
         limits: Limits {
@@ -381,7 +381,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
         names: Some(config.data.join("names")),
         host_version: env!("CARGO_PKG_VERSION"),
-        deals_names: config.deals_names,
+        deals_names: config.assigns_tool_names,
         private: protect::withheld(config),
         require_digest: config.require_digest.clone(),
         lock: PluginLock::reader(config),

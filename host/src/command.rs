@@ -43,13 +43,15 @@ mod operator;
 mod plugins;
 mod table;
 
+use crate::assemble;
 use crate::config::value::LogFormat;
 use crate::config::{Config, Flags};
 use crate::log::lossy::{self, Lossy, Stderr};
 use crate::log::{JsonLines, ShownFields};
+use crate::signals::stop_signal;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use toolyard_cli::WrongUsage;
+use toolyard_cli::{INTERRUPTED, WrongUsage, bail_usage};
 use toolyard_dispatch::DrainReport;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -58,6 +60,25 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Reads the configuration. An error in it counts as wrong usage.
 fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {
     Config::read(flags, listen).map_err(|error| WrongUsage(format!("{error:#}")).into())
+}
+
+/// Runs the work of a command in an async runtime, to its end or until Ctrl-C.
+fn run_until_stopped(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    assemble::with_runtimes(|_| until_stopped(work))
+}
+
+async fn until_stopped(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let stop = stop_signal()?;
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
+    }
+}
+
+/// A count with its noun.
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Logs to stderr, with the configuration's filter or else `default`.
@@ -100,11 +121,10 @@ fn unknown_level(filter: &str) -> Option<&str> {
 fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
     let filter = config.log.as_deref().unwrap_or(default);
     if let Some(word) = unknown_level(filter) {
-        let why = format!(
+        bail_usage!(
             "`log`: unknown level `{word}`; expected error, warn, info, debug, trace or off, or a target with \
              its level, as in warn,toolyard_engine=debug"
         );
-        return Err(WrongUsage(why).into());
     }
     EnvFilter::try_new(filter).map_err(|error| {
         WrongUsage(format!("`log`: {error}; expected a filter such as info or warn,toolyard_engine=debug"))
@@ -116,13 +136,12 @@ fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
 /// many.
 fn left_code(left: DrainReport) -> ExitCode {
     let DrainReport { cut, handed_over } = left;
-    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     if handed_over > 0 {
-        lossy::tell(&format!("toolyard: {} left to the next host\n", counted(handed_over, "task")));
+        lossy::tell(&format!("toolyard: {} left to the next host\n", counted(handed_over as u64, "task")));
     }
     if cut == 0 {
         return ExitCode::SUCCESS;
     }
-    lossy::tell(&format!("toolyard: {} had to be cut\n", counted(cut, "call")));
+    lossy::tell(&format!("toolyard: {} had to be cut\n", counted(cut as u64, "call")));
     ExitCode::FAILURE
 }

@@ -15,7 +15,7 @@ pub mod store;
 pub mod value;
 
 use crate::outsiders;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use auth::Auth;
 use clap::Args;
 use clients::BridgeTables;
@@ -31,9 +31,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub use store::StoreChoice;
-use toolyard_cli::WrongUsage;
 use toolyard_cli::nearest::nearest;
-use toolyard_cli::read;
+use toolyard_cli::{bail_usage, read};
 use toolyard_dispatch::rules::{AccessRules, RuleSpec};
 use toolyard_dispatch::{BridgeSettings, WeightSpec, Weights};
 use toolyard_engine::{QuickCode, SecretCommands};
@@ -85,18 +84,13 @@ impl Flags {
     /// environment.
     pub fn to_args(&self) -> Vec<OsString> {
         let Self { config, plugins, data, store, log, set } = self;
-        let flag = |name: &str, value: &Option<OsString>| {
-            value.iter().flat_map(|value| [OsString::from(name), value.clone()]).collect::<Vec<_>>()
-        };
-        let path = |path: &Option<PathBuf>| path.clone().map(PathBuf::into_os_string);
-        let text = |text: &Option<String>| text.clone().map(OsString::from);
-        let mut args = flag("--config", &path(config));
-        args.extend(flag("--plugins", &path(plugins)));
-        args.extend(flag("--data", &path(data)));
-        args.extend(flag("--store", &text(store)));
-        args.extend(flag("--log", &text(log)));
-        args.extend(set.iter().flat_map(|pair| [OsString::from("--set"), pair.into()]));
-        args
+        let paths = [("--config", config), ("--plugins", plugins), ("--data", data)];
+        let paths = paths.map(|(flag, path)| (flag, path.as_ref().map(OsString::from)));
+        let texts = [("--store", store), ("--log", log)];
+        let texts = texts.map(|(flag, text)| (flag, text.as_ref().map(OsString::from)));
+        let set = set.iter().map(|pair| ("--set", Some(pair.into())));
+        let given = paths.into_iter().chain(texts).chain(set);
+        given.filter_map(|(flag, value)| Some([flag.into(), value?])).flatten().collect()
     }
 }
 
@@ -157,11 +151,11 @@ pub struct Config {
     pub secret_commands: Arc<SecretCommands>,
     /// Whether this process permanently decides which plugin has which tool name. A host does; a command that
     /// only inspects or tries a plugin does not.
-    pub deals_names: bool,
+    pub assigns_tool_names: bool,
     /// Whether components may run with code that was compiled quickly.
     pub quick_code: QuickCode,
     /// Whether a plugin can be tried without its secrets.
-    pub stand_ins: bool,
+    pub uses_placeholder_secrets: bool,
     /// The settings that are not at their default, and where each was set.
     set: BTreeMap<String, settings::Origin>,
 }
@@ -169,7 +163,7 @@ pub struct Config {
 /// The listener for the operator.
 #[derive(Debug, Clone, Default)]
 pub struct Admin {
-    /// Its address; `None` if there is no such listener.
+    /// The address; `None` if there is no such listener.
     pub listen: Option<SocketAddr>,
     /// Host names under which it may be addressed, besides those of loopback.
     pub names: Vec<String>,
@@ -186,6 +180,8 @@ pub struct Trace {
 
 /// The file that is read if the operator names no other.
 const DEFAULT_FILE: &str = "toolyard.toml";
+/// The address that HTTP is served at unless another is set.
+const LISTEN: &str = "127.0.0.1:7420";
 /// The largest configuration file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -227,12 +223,11 @@ impl Config {
         let (address, auth) = (self.listen, &self.auth);
         let is_open = auth.tokens.is_empty() && auth.issuers.is_empty();
         if is_open && !address.ip().is_loopback() && !self.may_be_open {
-            let why = format!(
+            bail_usage!(
                 "`listen`: {address} can be reached from other machines, and callers need no credentials; configure \
                  [[auth.tokens]] or [[auth.issuers]] (host/docs/guides/secure/authentication.md), listen on \
                  127.0.0.1 or [::1], or let everybody in with `anonymous-on-network = true` in [auth]"
             );
-            return Err(WrongUsage(why).into());
         }
         Ok(())
     }
@@ -250,7 +245,7 @@ impl Config {
     /// # Errors
     /// The value that does not fit, its place, and the expected form.
     pub fn read(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Self> {
-        let mut written = Written::default();
+        let mut written = RawConfig::default();
         let file = flags.config.clone().or_else(|| {
             let default = PathBuf::from(DEFAULT_FILE);
             default.exists().then_some(default)
@@ -277,13 +272,13 @@ impl Config {
             "--set".clone_into(&mut written.place);
             written.take(key.trim(), value).with_context(|| format!("in --set {pair}"))?;
         }
-        written.meaning(flags, listen, &base)
+        written.resolve(flags, listen, &base)
     }
 }
 
 /// The values as text, by key.
 #[derive(Default)]
-struct Written {
+struct RawConfig {
     file: PathBuf,
     limits: Limits,
     plain: BTreeMap<String, String>,
@@ -319,7 +314,7 @@ struct Tables {
 /// The names of these tables.
 const TABLES: [&str; 6] = ["auth", "http", "registries", "rules", "secret-commands", "weights"];
 
-impl Written {
+impl RawConfig {
     fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
         let read = |error: toml::de::Error| anyhow::anyhow!("{error}");
         let mut table: toml::Table = text.parse().map_err(read)?;
@@ -355,39 +350,20 @@ impl Written {
     }
 
     fn take_environment(&mut self, read: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
-        for row in TABLE {
-            let variable = row.variable();
-            if let Some(value) = read(&variable) {
-                self.place.clone_from(&variable);
-                self.take(row.key, &value)
-                    .with_context(|| format!("in the environment variable {variable}"))?;
-            }
-        }
-        for dropped in dropped::TABLE {
-            let variable = limits::variable(dropped.key);
-            if read(&variable).is_some() {
-                bail!("in the environment variable {variable}: {dropped}");
-            }
-        }
-        for key in PLAIN_KEYS {
+        let keys = TABLE.iter().map(|row| row.key).chain(dropped::TABLE.iter().map(|dropped| dropped.key));
+        for key in keys.chain(PLAIN_KEYS) {
             let variable = limits::variable(key);
             if let Some(value) = read(&variable) {
                 self.place.clone_from(&variable);
-                self.note(key, &value);
-                self.plain.insert(key.to_owned(), value);
+                self.take(key, &value).with_context(|| format!("in the environment variable {variable}"))?;
             }
         }
         Ok(())
     }
 
-    /// Remembers where a value was set.
-    fn note(&mut self, key: &str, value: &str) {
+    fn take(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
         let origin = settings::Origin { value: value.to_owned(), place: self.place.clone() };
         self.set.insert(key.to_owned(), origin);
-    }
-
-    fn take(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
-        self.note(key, value);
         if PLAIN_KEYS.contains(&key) {
             self.plain.insert(key.to_owned(), value.to_owned());
             return Ok(());
@@ -405,7 +381,7 @@ impl Written {
         }
     }
 
-    fn meaning(mut self, flags: &Flags, listen: Option<&str>, base: &Path) -> anyhow::Result<Config> {
+    fn resolve(mut self, flags: &Flags, listen: Option<&str>, base: &Path) -> anyhow::Result<Config> {
         let mut text = |key: &str| self.plain.remove(key);
         let from_file = |path: String| base.join(path);
         let plugins = flags
@@ -451,9 +427,10 @@ impl Written {
                 "`secret-commands.{name}` is empty; name a program and its arguments, as in [\"op\", \"read\", \"op://…\"]"
             );
         }
-        let signers = Arc::new(signers.meaning(base, &self.limits)?);
-        let registries = registries.into_iter().map(|(host, table)| (host, table.under(base))).collect();
-        let listen = parse_address(address.as_deref())?;
+        let signers = Arc::new(signers.resolve(base, &self.limits)?);
+        let registries =
+            registries.into_iter().map(|(host, registry)| (host, plugins::under(registry, base))).collect();
+        let listen = parse_address("listen", LISTEN, address.as_deref().unwrap_or(LISTEN))?;
         let may_be_open = auth.anonymous_on_network();
         // The host reports a bad rule before it starts anything.
         AccessRules::new(rules.clone())?;
@@ -472,17 +449,17 @@ impl Written {
             name,
             title,
             instructions,
-            auth: auth.meaning(base, &self.limits)?,
-            allowed_names: http.meaning()?,
+            auth: auth.resolve(base, &self.limits)?,
+            allowed_names: http.resolve()?,
             admin,
-            console: console.meaning(
+            console: console.resolve(
                 console_listen.as_deref(),
                 console_names,
                 console_capture.as_deref(),
                 &self.limits,
             )?,
             trace,
-            bridge: bridge.meaning(&self.limits, |key| self.set.contains_key(key))?.map(Arc::new),
+            bridge: bridge.resolve(&self.limits, |key| self.set.contains_key(key))?.map(Arc::new),
             limits: self.limits,
             rules,
             weights,
@@ -490,9 +467,9 @@ impl Written {
             signers,
             registries,
             secret_commands: Arc::new(secret_commands),
-            deals_names: false,
+            assigns_tool_names: false,
             quick_code: QuickCode::Never,
-            stand_ins: false,
+            uses_placeholder_secrets: false,
             set: self.set,
         })
     }
@@ -521,9 +498,7 @@ fn words(text: &str) -> Vec<String> {
 /// machines reach needs `admin.on-network`.
 fn parse_admin(address: Option<&str>, on_network: bool) -> anyhow::Result<Option<SocketAddr>> {
     let Some(text) = address.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {
-        bail!("`admin.listen`: expected ADDRESS:PORT such as 127.0.0.1:7421, not `{text}`");
-    };
+    let address = parse_address("admin.listen", "127.0.0.1:7421", text)?;
     if !address.ip().is_loopback() && !on_network {
         bail!(
             "`admin.listen`: {address} can be reached from other machines, and anybody who reaches it sees the \
@@ -534,16 +509,13 @@ fn parse_admin(address: Option<&str>, on_network: bool) -> anyhow::Result<Option
 }
 
 /// The address that `localhost` stands for.
-fn spelled_out(text: &str) -> String {
+fn resolve_localhost(text: &str) -> String {
     text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"))
 }
 
-fn parse_address(address: Option<&str>) -> anyhow::Result<SocketAddr> {
-    let text = address.unwrap_or("127.0.0.1:7420");
-    let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {
-        bail!("`listen`: expected ADDRESS:PORT such as 127.0.0.1:7420, not `{text}`");
-    };
-    Ok(address)
+fn parse_address(key: &str, example: &str, text: &str) -> anyhow::Result<SocketAddr> {
+    let address = resolve_localhost(text).parse();
+    address.map_err(|_| anyhow!("`{key}`: expected ADDRESS:PORT such as {example}, not `{text}`"))
 }
 
 fn default_plugins() -> anyhow::Result<PathBuf> {

@@ -8,23 +8,14 @@ pub mod grants;
 pub mod held;
 pub mod password;
 
-use std::fmt;
-
 /// The exit code of a command that stopped because a person has to decide.
 pub const UNDECIDED: u8 = 3;
 
 /// A person has to decide before the command can go on; the program ends with exit code 3. The text is the whole
 /// message, without the name of the program.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Undecided(pub String);
-
-impl fmt::Display for Undecided {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Undecided {}
 
 /// Whether `name` can be the name of a plugin.
 pub fn is_name(name: &str) -> bool {

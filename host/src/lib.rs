@@ -10,6 +10,7 @@ mod command;
 mod config;
 mod console;
 mod health;
+mod http_client;
 mod install;
 mod lock;
 mod lock_file;
@@ -17,6 +18,7 @@ mod log;
 mod metrics;
 mod outsiders;
 mod plugin_folder;
+mod prompt;
 mod protect;
 mod reload;
 mod service_user;
@@ -65,85 +67,100 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Subcommand)]
-enum Command {
+/// Makes the enum of the commands, and the function that runs the chosen one, each in its module.
+macro_rules! commands {
+    ($($(#[$about:meta])* $name:ident in $module:ident $(with $more:expr)?,)+) => {
+        #[derive(Subcommand)]
+        enum Command {
+            $($(#[$about])* $name(command::$module::Options),)+
+        }
+
+        fn run_command(cli: &Cli) -> anyhow::Result<ExitCode> {
+            match &cli.command {
+                $(Command::$name(options) => command::$module::run(&cli.flags, options $(, $more)?),)+
+            }
+        }
+    };
+}
+
+commands! {
     /// Serve the plugin folder over Streamable HTTP, at /mcp.
-    Serve(command::serve::Options),
+    Serve in serve,
     /// Serve the plugin folder over stdin and stdout.
-    Stdio(command::stdio::Options),
+    Stdio in stdio,
     /// Validate a plugin: its tools, its imports, and the grants that it would need.
-    Check(command::check::Options),
+    Check in check,
     /// Make a component from a core module.
-    Componentize(command::componentize::Options),
+    Componentize in componentize,
     /// Fetch a plugin from a registry or a file, verify it, and pin it.
-    Add(command::add::Options),
+    Add in add,
     /// Take a plugin out of the folder.
-    Remove(command::remove::Options),
+    Remove in remove,
     /// Fetch new versions of plugins; those that change what a tool says or reaches are held.
-    Update(command::update::Options),
+    Update in update,
     /// Take a version that is held, or pin a component of the folder.
-    Accept(command::accept::Options),
+    Accept in accept,
     /// Compare the plugin folder with toolyard.lock.
-    Verify(command::verify::Options),
+    Verify in verify,
     /// Restore the plugin folder from toolyard.lock.
-    Install(command::install::Options),
+    Install in install,
     /// Fetch a plugin into an OCI image layout, for machines without a network.
-    Pull(command::pull::Options),
+    Pull in pull,
     /// Publish a plugin in a registry, signed if a key is given.
-    Push(command::push::Options),
+    Push in push,
     /// Make a key pair to sign plugins with.
-    Keygen(command::keygen::Options),
+    Keygen in keygen,
     /// List what the plugin folder offers.
-    Tools(command::tools::Options),
+    Tools in tools,
     /// Run one tool from the shell.
-    Call(command::call::Options),
+    Call in call,
     /// Write a plugin project that builds unchanged.
-    New(command::new::Options),
+    New in new,
     /// Build a plugin project, and report what its component offers.
-    Build(command::build::Options),
+    Build in build,
     /// Serve a plugin project; build and reload it on change, and show what happens.
-    Dev(command::dev::Options),
+    Dev in dev,
     /// Run the recorded cases of a plugin project or folder.
-    Test(command::test::Options),
+    Test in test,
     /// Write the contract with plugins into a folder: WIT, or bindings for C.
-    Wit(command::wit::Options),
+    Wit in wit,
     /// Add the host to the configuration of an MCP client, or list the clients that are found.
-    Connect(command::connect::Options),
+    Connect in connect,
     /// Print a login link for the console of the host that runs.
-    Console(command::console::Options),
+    Console in console,
     /// Say how the host of this configuration is: whether it answers and is ready, and what it does.
-    Status(command::status::Options),
+    Status in status,
     /// Check the configuration, and print the settings in force.
-    Config(command::config::Options),
+    Config in config,
     /// Check the configuration of clients, the folders and the address of this host.
-    Doctor(command::doctor::Options),
+    Doctor in doctor,
     /// List and cancel the stored tasks, and move them between stores.
-    Tasks(command::tasks::Options),
+    Tasks in tasks,
     /// Write a consistent copy of the store into one file, while hosts run.
-    Backup(command::backup::Options),
+    Backup in backup,
     /// Make a store from a file that `backup` wrote.
-    Restore(command::restore::Options),
+    Restore in restore,
     /// List the hosts that share a PostgreSQL database, and the components that they lack.
-    Hosts(command::hosts::Options),
+    Hosts in hosts,
     /// List and revoke the permissions that people gave when asked.
-    Grants(command::grants::Options),
+    Grants in grants,
     /// List, approve and deny calls that wait for an approval (`confirm`).
-    Approvals(command::approvals::Options),
+    Approvals in approvals,
     /// Erase what the store holds of a principal: tasks, records of runs, sessions and permissions.
-    Erase(command::erase::Options),
+    Erase in erase,
     /// Explain what the access rules of the configuration allow.
-    Rules(command::rules::Options),
+    Rules in rules,
     /// Make a token for a client, to be allowed in the configuration.
-    Token(command::token::Options),
+    Token in token,
     /// Write completions for shells and man pages (used by packages).
     #[command(hide = true)]
-    Generate(command::generate::Options),
+    Generate in generate with Cli::command(),
     /// Compile a component (used by the host itself).
     #[command(hide = true)]
-    CompileComponent(command::compile::Options),
+    CompileComponent in compile,
     /// Run the tasks of `stdio --detach` (used by the host itself).
     #[command(hide = true)]
-    BackgroundHost(command::background::Options),
+    BackgroundHost in background,
 }
 
 /// Runs the command that the arguments of the process name. Returns its exit code.
@@ -176,48 +193,6 @@ const fn is_personal(command: &Command) -> bool {
         command,
         Build(_) | Componentize(_) | Connect(_) | Generate(_) | Keygen(_) | New(_) | Token(_) | Wit(_)
     )
-}
-
-fn run_command(cli: &Cli) -> anyhow::Result<ExitCode> {
-    match &cli.command {
-        Command::Serve(options) => command::serve::run(&cli.flags, options),
-        Command::Stdio(options) => command::stdio::run(&cli.flags, options),
-        Command::Check(options) => command::check::run(&cli.flags, options),
-        Command::Componentize(options) => command::componentize::run(options),
-        Command::Add(options) => command::add::run(&cli.flags, options),
-        Command::Remove(options) => command::remove::run(&cli.flags, options),
-        Command::Update(options) => command::update::run(&cli.flags, options),
-        Command::Accept(options) => command::accept::run(&cli.flags, options),
-        Command::Verify(options) => command::verify::run(&cli.flags, options),
-        Command::Install(options) => command::install::run(&cli.flags, options),
-        Command::Pull(options) => command::pull::run(&cli.flags, options),
-        Command::Push(options) => command::push::run(&cli.flags, options),
-        Command::Keygen(options) => command::keygen::run(options),
-        Command::Tools(options) => command::tools::run(&cli.flags, options),
-        Command::Call(options) => command::call::run(&cli.flags, options),
-        Command::New(options) => command::new::run(options),
-        Command::Build(options) => command::build::run(&cli.flags, options),
-        Command::Dev(options) => command::dev::run(&cli.flags, options),
-        Command::Test(options) => command::test::run(&cli.flags, options),
-        Command::Wit(options) => command::wit::run(options),
-        Command::Connect(options) => command::connect::run(&cli.flags, options),
-        Command::Console(options) => command::console::run(&cli.flags, options),
-        Command::Status(options) => command::status::run(&cli.flags, options),
-        Command::Config(options) => command::config::run(&cli.flags, options),
-        Command::Doctor(options) => command::doctor::run(&cli.flags, options),
-        Command::Tasks(options) => command::tasks::run(&cli.flags, options),
-        Command::Backup(options) => command::backup::run(&cli.flags, options),
-        Command::Restore(options) => command::restore::run(&cli.flags, options),
-        Command::Hosts(options) => command::hosts::run(&cli.flags, options),
-        Command::Grants(options) => command::grants::run(&cli.flags, options),
-        Command::Approvals(options) => command::approvals::run(&cli.flags, options),
-        Command::Erase(options) => command::erase::run(&cli.flags, options),
-        Command::Rules(options) => command::rules::run(&cli.flags, options),
-        Command::Token(options) => command::token::run(options),
-        Command::Generate(options) => command::generate::run(options, Cli::command()),
-        Command::CompileComponent(options) => Ok(command::compile::run(options)),
-        Command::BackgroundHost(options) => command::background::run(&cli.flags, options),
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Checks what a start of the host needs besides its address and its store. `serve` makes them first; `config check` and
 //! each reload make the same ones, so that a configuration that passes also starts.
 
-use crate::assemble;
 use crate::config::{Config, encryption};
-use crate::plugin_folder;
-use crate::protect;
 use crate::traces::Otlp;
+use crate::{assemble, plugin_folder, protect};
 use std::fs::File;
 use toolyard_transport::auth::KeySource;
 

@@ -6,11 +6,9 @@
 mod host_calls;
 
 use crate::config::Config;
+use crate::http_client;
 use crate::system::{RandomIds, unix_nanos};
 use anyhow::{Context as _, bail};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
@@ -26,7 +24,6 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use toolyard_dispatch::{CallEnd, EndedCall, Ids as _, TimedHostCall, TraceContext, Traces};
 
@@ -39,7 +36,7 @@ const SEND_EVERY: Duration = Duration::from_secs(1);
 /// working collector takes less than a second.
 const FLUSH_TIME: Duration = Duration::from_secs(3);
 /// The largest answer of a collector, in bytes.
-const ANSWER_BYTES: usize = 64 << 10;
+const MAX_ANSWER: usize = 64 << 10;
 /// The interval between warnings about lost spans.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 /// The path for traces in OTLP over HTTP, used if the endpoint names none.
@@ -403,27 +400,10 @@ struct Courier {
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // The thread that waits here does not belong to the runtime.
-        let sent = self.runtime.spawn(async { tokio::time::timeout(EXPORT_TIME, send(request)).await });
+        let sent = http_client::send(request, MAX_ANSWER);
+        let sent = self.runtime.spawn(tokio::time::timeout(EXPORT_TIME, sent));
         Ok(sent.await???)
     }
-}
-
-async fn send(mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-    let authority = request.uri().authority().ok_or("the endpoint names no host")?.clone();
-    let host = authority.host().trim_matches(['[', ']']).to_owned();
-    let stream = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    request.headers_mut().insert(http::header::HOST, authority.as_str().parse()?);
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).parse()?;
-    *request.uri_mut() = path;
-    let exchange = async move {
-        let (head, body) = sender.send_request(request.map(Full::new)).await?.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
-        Ok::<_, HttpError>(Response::from_parts(head, body))
-    };
-    // Ends with the exchange, which drops the sender.
-    let (answer, _) = tokio::join!(exchange, connection);
-    answer
 }
 
 #[cfg(test)]

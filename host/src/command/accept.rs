@@ -1,14 +1,14 @@
 //! `toolyard accept`: takes a version of a plugin that is held, or pins the one that lies in the folder.
 
-use super::plugins;
 use super::update::{Candidate, fetch_again};
-use crate::assemble;
+use super::{plugins, run_until_stopped};
 use crate::config::{Config, Flags};
 use crate::install::candidate::{self, NamedKey, Verified};
 use crate::install::fetch::{self, Fetched};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
 use crate::install::{UNDECIDED, Undecided, grants, held};
 use crate::lock_file::stem;
+use crate::{assemble, prompt};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use std::fmt::Display;
@@ -19,9 +19,8 @@ use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::Action;
 use toolyard_engine::{Engine, LOCK_FILE};
 use toolyard_registry::reference::Source;
-use toolyard_trust::Digest;
-use toolyard_trust::definition;
 use toolyard_trust::lock::{Decision, Entry, Lock, Signer, decide};
+use toolyard_trust::{Digest, definition};
 
 /// The options of `accept`.
 #[derive(Debug, Args)]
@@ -60,7 +59,7 @@ impl Chosen {
         match &self.digest {
             Some(digest) if digest == found => Ok(()),
             Some(digest) => bail!("the version here is {found}, not {digest}; nothing has changed"),
-            None if !grants::is_attended() => Ok(()),
+            None if !prompt::is_attended() => Ok(()),
             None if grants::agrees(&format!("Take {name}@{found}?")).await? => Ok(()),
             None => Err(Undecided("nothing has changed".to_owned()).into()),
         }
@@ -70,7 +69,7 @@ impl Chosen {
 /// Accepts the plugins.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
-    assemble::with_runtimes(|_| async move { plugins::until_stopped(accept_all(&config, options)).await })
+    run_until_stopped(accept_all(&config, options))
 }
 
 async fn accept_all(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {

@@ -1,6 +1,6 @@
 //! `toolyard add`: fetches a plugin, verifies it, asks what to grant, and writes it into the plugin folder.
 
-use super::plugins::{self, Shown};
+use super::{plugins, run_until_stopped};
 use crate::assemble;
 use crate::config::Flags;
 use crate::install::candidate::{self, NamedKey};
@@ -12,12 +12,11 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use toolyard_cli::{WrongUsage, output, say, tell};
+use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_dispatch::Action;
 use toolyard_engine::LOCK_FILE;
 use toolyard_registry::reference::Source;
-use toolyard_trust::Digest;
-use toolyard_trust::definition;
+use toolyard_trust::{Digest, definition};
 
 /// The options of `add`.
 #[derive(Debug, Args)]
@@ -52,16 +51,15 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
     let name = name(options)?;
-    assemble::with_runtimes(|_| async move { plugins::until_stopped(add(&config, &name, options)).await })
+    run_until_stopped(add(&config, &name, options))
 }
 
 fn name(options: &Options) -> anyhow::Result<String> {
     let name = options.name.clone().unwrap_or_else(|| source_name(&options.source));
     if !is_name(&name) {
-        let why = format!(
+        bail_usage!(
             "`{name}` cannot be the name of a plugin: 1 to 64 of a-z, 0-9 and -; choose one by --name"
         );
-        return Err(WrongUsage(why).into());
     }
     Ok(name)
 }
@@ -124,7 +122,7 @@ async fn add(config: &crate::config::Config, name: &str, options: &Options) -> a
     let engine = assemble::start_engine(config)?;
     let component = &fetched.artifact.component;
     let report = folder.check(&engine, name, component, kept.as_deref()).await?;
-    plugins::say_report(&report, Shown::Tools);
+    plugins::say_tools(&report);
     // All that it says of itself, hidden characters too.
     output::say_text(&definition::compare(&[], &candidate::definitions(&report.definitions)?).to_string());
     if let Some(suggested) = fetched.artifact.suggested_manifest() {
@@ -157,7 +155,7 @@ async fn add(config: &crate::config::Config, name: &str, options: &Options) -> a
         candidate::change(&fetched, verified.provenance.as_ref(), manifest.as_deref(), &mut lock, entry);
     folder.commit(change)?;
     held::forget(config, name)?;
-    plugins::say_report(&report, Shown::Grants);
+    plugins::say_grants(&report);
     let files = PluginFiles::of(name);
     let at = |file: &str| folder.path().join(file).display().to_string();
     let manifest = manifest.map(|_| format!(", {}", at(&files.manifest))).unwrap_or_default();

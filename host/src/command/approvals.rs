@@ -4,22 +4,19 @@ use super::operator;
 use super::table::table;
 use super::tasks::said;
 use crate::config::{Config, Flags};
+use crate::prompt;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
-use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{
     Approval, ApprovalDecision, Caller, Dispatch, MAX_NOTE, RawJson, Task, TaskStatus, Tasks, Timestamp,
     owner_name, visible,
 };
 
-/// The most tasks that are read at once.
-const PAGE: u32 = 100;
 /// The longest arguments in the table (characters).
-const SHORT: usize = 60;
+const MAX_ARGUMENTS: usize = 60;
 
 /// The options of `approvals`.
 #[derive(Debug, Args)]
@@ -71,21 +68,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    let (tasks, operator) = (dispatch.tasks().await?, Caller::operator());
-    let (mut after, mut found) = (None, Vec::new());
-    loop {
-        let filter = Filter { statuses: Some(vec![TaskStatus::InputRequired]), ..Filter::default() };
-        let page = tasks.find_tasks(&operator, filter, Direction::Ascending, after, PAGE).await?;
-        for summary in page.tasks {
-            match tasks.task(&operator, &summary.id.to_string()).await {
-                Ok(task) if task.open_approval().is_some() => found.push(task),
-                // It waits for an answer, or has ended meanwhile.
-                _ => {}
-            }
-        }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
+    let (tasks, mut found) = (dispatch.tasks().await?, Vec::new());
+    for summary in operator::tasks_that_are(tasks, &[TaskStatus::InputRequired]).await? {
+        match tasks.task(&Caller::operator(), &summary.id.to_string()).await {
+            Ok(task) if task.open_approval().is_some() => found.push(task),
+            // It waits for an answer, or has ended meanwhile.
+            _ => {}
         }
     }
     if found.is_empty() {
@@ -100,7 +88,7 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
             continue;
         }
         let arguments = task.arguments.as_str();
-        let short: String = arguments.chars().take(SHORT).collect();
+        let short: String = arguments.chars().take(MAX_ARGUMENTS).collect();
         let more = if short.len() < arguments.len() { "…" } else { "" };
         rows.add_row([
             task.id.to_string(),
@@ -170,7 +158,7 @@ async fn waiting(tasks: &Tasks, id: &str) -> anyhow::Result<Task> {
 
 /// Approves after a question on the terminal: a program that starts this command decides nothing.
 async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<ExitCode> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !prompt::is_attended() {
         bail!("to approve a call, run this on a terminal or open the console (`toolyard console`)");
     }
     let tasks = dispatch.tasks().await?;
@@ -185,14 +173,9 @@ async fn approve(dispatch: &Dispatch, id: &str, json: bool) -> anyhow::Result<Ex
     tell!("  time left  {}", left(&task, approval, dispatch.now()));
     tell!("  arguments");
     task.arguments.pretty().lines().for_each(|line| tell!("    {}", visible::line(line)));
-    tell!("Run it? Type yes or no:");
-    let answer = tokio::task::spawn_blocking(|| {
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).map(|_| answer)
-    });
-    match answer.await.context("cannot read the answer")?.context("cannot read the answer")?.trim() {
-        "yes" => decide(tasks, &task, ApprovalDecision::Approve, json).await,
-        "no" => decide(tasks, &task, ApprovalDecision::Deny { note: None }, json).await,
+    match prompt::read_line("Run it? Type yes or no:\n").await?.as_deref() {
+        Some("yes") => decide(tasks, &task, ApprovalDecision::Approve, json).await,
+        Some("no") => decide(tasks, &task, ApprovalDecision::Deny { note: None }, json).await,
         _ => {
             tell!("Nothing was decided; the call goes on waiting.");
             Ok(ExitCode::FAILURE)

@@ -33,7 +33,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     // First, before a signal to the client's process group can reach this process.
     leave_session();
     let mut config = configure(flags, None)?;
-    config.deals_names = true;
+    config.assigns_tool_names = true;
     // Before anything is written there.
     protect::data_folder(&config)?;
     let dir = RuntimeDir::create(&config.data, &options.name)?;

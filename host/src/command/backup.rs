@@ -1,11 +1,9 @@
 //! `toolyard backup`: a consistent copy of everything durable, while hosts run.
 
-use super::{WrongUsage, operator};
-use crate::assemble;
+use super::{operator, run_until_stopped};
 use crate::backup::{Header, StoreKind, pack};
 use crate::config::{Config, Flags, StoreChoice};
 use crate::protect;
-use crate::signals::stop_signal;
 use crate::system::SystemClock;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -17,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
-use toolyard_cli::{INTERRUPTED, tell};
+use toolyard_cli::{bail_usage, tell};
 use toolyard_dispatch::{Action, By, Clock as _, Entry};
 use toolyard_store::backup::CopiedSchema;
 use toolyard_store::postgres::{self, PostgresLocation};
@@ -53,21 +51,14 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let to = (options.output != Path::new("-")).then_some(options.output.as_path());
     match to {
         None if io::stdout().is_terminal() => {
-            return Err(WrongUsage("a terminal cannot show a backup; name a file by -o".to_owned()).into());
+            bail_usage!("a terminal cannot show a backup; name a file by -o");
         }
         Some(path) if !options.force && path.symlink_metadata().is_ok() => {
             bail!("{} exists; --force replaces it", path.display())
         }
         _ => {}
     }
-    assemble::with_runtimes(|_| async move {
-        let stop = stop_signal()?;
-        tokio::select! {
-            biased;
-            done = back_up(&config, to, options.force) => done.map(|()| ExitCode::SUCCESS),
-            () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
-        }
-    })
+    run_until_stopped(async { back_up(&config, to, options.force).await.map(|()| ExitCode::SUCCESS) })
 }
 
 async fn back_up(config: &Config, to: Option<&Path>, force: bool) -> anyhow::Result<()> {
@@ -200,22 +191,11 @@ pub fn staging(folder: &Path, prefix: &str) -> anyhow::Result<TempDir> {
 
 /// Records the action in the audit log of the store, if that needs no upgrade of the store.
 pub async fn record(config: &Config, copied: CopiedSchema, action: Action) {
-    let recorded = async {
-        if !copied.is_current {
-            bail!("the store has an older schema, which the next start of a host upgrades");
-        }
-        let store = assemble::open_store(config).await?;
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
-        store.note(Entry::new(action, &By::principal("local", None)));
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        store.shut_down().await;
-        Ok(())
-    };
-    if let Err(error) = recorded.await {
-        tell!("toolyard: the audit log does not record this: {error:#}");
+    if copied.is_current {
+        return operator::note(config, Entry::new(action, &By::principal("local", None))).await;
     }
+    let why = "the store has an older schema, which the next start of a host upgrades";
+    tell!("toolyard: the audit log does not record this: {why}");
 }
 
 /// Shows on a terminal how many bytes a folder holds by now.

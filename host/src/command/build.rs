@@ -27,7 +27,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let project = Project::open(&options.dir)?;
     config.set_plugins(project.plugin());
     config.quick_code = QuickCode::Make;
-    config.stand_ins = true;
+    config.uses_placeholder_secrets = true;
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         build(&project, options.setup, || assemble::start_engine(&config), &stop_signal()?).await

@@ -1,5 +1,6 @@
 //! `toolyard check`.
 
+use super::table::paragraphs;
 use super::tools::limits_as_json;
 use super::{configure, start_log};
 use crate::assemble;
@@ -10,8 +11,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_cli::output;
-use toolyard_dispatch::{TaskSupport, visible};
-use toolyard_engine::{CheckReport, CheckedResume, CheckedTool, ImportUse};
+use toolyard_dispatch::TaskSupport;
+use toolyard_engine::{CheckReport, CheckedPrompt, CheckedResume, CheckedTool, ImportUse};
 use toolyard_manifest::{LimitRow, Limits};
 
 /// The options of `check`.
@@ -30,7 +31,7 @@ pub struct Options {
 /// Reports what a component offers and needs, or why it is not a plugin.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
-    config.stand_ins = true;
+    config.uses_placeholder_secrets = true;
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         let engine = assemble::start_engine(&config)?;
@@ -51,75 +52,53 @@ fn size(bytes: u64) -> String {
 }
 
 fn as_text(report: &CheckReport) -> String {
-    let mut out = String::new();
-    let limits = &report.limits;
-    let mut line = |name: &str, text: String| {
-        // Writing to a String does not fail.
-        let _ = writeln!(out, "{name:<11}{}", visible::line(&text));
+    let manifest = match (report.manifest.is_some(), report.enabled) {
+        (false, _) => "none: nothing is granted, every limit is the host's",
+        (true, true) => "valid",
+        (true, false) => "valid; it says `enabled = false`, so the plugin does not serve",
     };
-    line("plugin", format!("{} ({})", report.file, size(report.size)));
-    line("digest", report.digest.to_string());
-    line(
-        "manifest",
-        match (report.manifest.is_some(), report.enabled) {
-            (false, _) => "none: nothing is granted, every limit is the host's".to_owned(),
-            (true, true) => "valid".to_owned(),
-            (true, false) => "valid; it says `enabled = false`, so the plugin does not serve".to_owned(),
-        },
-    );
-    for (index, tool) in report.tools.iter().enumerate() {
-        let description = first_line(tool.description.as_deref());
-        let text = format!("{} ({}): {description}", tool.name, tasks_of(tool));
-        line(if index == 0 { "tools" } else { "" }, text);
-    }
-    let faults = report.tools.iter().filter_map(|tool| Some((&tool.name, tool.header_fault.as_ref()?)));
-    for (index, (tool, what)) in faults.enumerate() {
-        let text = format!("{tool}: clients that come over HTTP will leave it out: {what}");
-        line(if index == 0 { "warnings" } else { "" }, text);
-    }
-    for (index, skipped) in report.skipped.iter().enumerate() {
-        line(if index == 0 { "skipped" } else { "" }, format!("{}: {}", skipped.function, skipped.why));
-    }
-    for (index, prompt) in report.prompts.iter().enumerate() {
-        let arguments: Vec<String> = prompt
-            .arguments
-            .iter()
-            .map(|(name, required)| if *required { name.clone() } else { format!("[{name}]") })
-            .collect();
-        let description = first_line(prompt.description.as_deref());
-        let text = format!("{} ({}): {description}", prompt.name, arguments.join(", "));
-        line(if index == 0 { "prompts" } else { "" }, text);
-    }
-    if report.has_resources {
-        line("resources", "yes".to_owned());
-    }
-    if report.has_completion {
-        line("completion", "yes".to_owned());
-    }
-    for (index, import) in report.imports.iter().enumerate() {
-        line(if index == 0 { "imports" } else { "" }, format!("{import}{}", beside(report, import)));
-    }
-    line("exports", report.exports.join(", "));
-    for (index, grant) in grants(report).into_iter().enumerate() {
-        line(if index == 0 { "granted" } else { "" }, grant);
-    }
-    for (index, used) in report.grants.ungranted().enumerate() {
-        let what = format!("[{}], if a tool {}", used.section(), used.does());
-        line(if index == 0 { "may need" } else { "" }, what);
-    }
-    for (index, used) in report.grants.unused().enumerate() {
-        let what = format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
-        line(if index == 0 { "unused" } else { "" }, what);
-    }
-    for (name, text) in report.resume.iter().flat_map(|resume| resume_lines(resume, report.tools.len())) {
-        line(name, text);
-    }
-    let shown = |row: &LimitRow| format!("{} {}", row.key, row.shown(limits).replace(".0 ", " "));
+    let tool = |tool: &CheckedTool| {
+        format!("{} ({}): {}", tool.name, tasks_of(tool), first_line(tool.description.as_deref()))
+    };
+    let fault = |tool: &CheckedTool| {
+        let what = tool.header_fault.as_ref()?;
+        Some(format!("{}: clients that come over HTTP will leave it out: {what}", tool.name))
+    };
+    let prompt = |prompt: &CheckedPrompt| {
+        let argument = |(name, required): &(String, bool)| match required {
+            true => name.clone(),
+            false => format!("[{name}]"),
+        };
+        let arguments: Vec<String> = prompt.arguments.iter().map(argument).collect();
+        format!("{} ({}): {}", prompt.name, arguments.join(", "), first_line(prompt.description.as_deref()))
+    };
+    let yes = |is_so: bool| is_so.then(|| "yes".to_owned()).into_iter().collect();
+    let needed = |used: ImportUse| format!("[{}], if a tool {}", used.section(), used.does());
+    let unused =
+        |used: ImportUse| format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
+    let shown = |row: &LimitRow| format!("{} {}", row.key, row.shown(&report.limits).replace(".0 ", " "));
     let limits: Vec<String> = Limits::ROWS.iter().map(shown).collect();
-    for (index, some) in limits.chunks(6).enumerate() {
-        line(if index == 0 { "limits" } else { "" }, some.join(", "));
-    }
-    out
+    paragraphs(&[
+        ("plugin", vec![format!("{} ({})", report.file, size(report.size))]),
+        ("digest", vec![report.digest.to_string()]),
+        ("manifest", vec![manifest.to_owned()]),
+        ("tools", report.tools.iter().map(tool).collect()),
+        ("warnings", report.tools.iter().filter_map(fault).collect()),
+        ("skipped", report.skipped.iter().map(|one| format!("{}: {}", one.function, one.why)).collect()),
+        ("prompts", report.prompts.iter().map(prompt).collect()),
+        ("resources", yes(report.has_resources)),
+        ("completion", yes(report.has_completion)),
+        (
+            "imports",
+            report.imports.iter().map(|import| format!("{import}{}", beside(report, import))).collect(),
+        ),
+        ("exports", vec![report.exports.join(", ")]),
+        ("granted", grants(report)),
+        ("may need", report.grants.ungranted().map(needed).collect()),
+        ("unused", report.grants.unused().map(unused).collect()),
+        ("durability", report.resume.iter().flat_map(|one| resume_lines(one, report.tools.len())).collect()),
+        ("limits", limits.chunks(6).map(|some| some.join(", ")).collect()),
+    ])
 }
 
 /// The task support of a tool, and the reason if no call of it can become a task.
@@ -134,19 +113,19 @@ fn tasks_of(tool: &CheckedTool) -> String {
     }
 }
 
-/// How tasks resume, as names and texts of lines. `count` is the number of tools.
-fn resume_lines(resume: &CheckedResume, count: usize) -> Vec<(&'static str, String)> {
+/// How tasks resume, in lines. `count` is the number of tools.
+fn resume_lines(resume: &CheckedResume, count: usize) -> Vec<String> {
     let which = match resume.tools.len() == count {
         true => "resume".to_owned(),
         false => format!("resume (only {})", resume.tools.join(", ")),
     };
     let listed = |list: &[String]| if list.is_empty() { "nothing".to_owned() } else { list.join(", ") };
     vec![
-        ("durability", which),
-        ("", format!("replayed: {}", listed(&resume.replayed))),
-        ("", format!("the same each time: {}", listed(&resume.same))),
+        which,
+        format!("replayed: {}", listed(&resume.replayed)),
+        format!("the same each time: {}", listed(&resume.same)),
         // A plugin with another grant is not loaded, so there is no report of it.
-        ("", "refused: none".to_owned()),
+        "refused: none".to_owned(),
     ]
 }
 
@@ -274,13 +253,13 @@ mod tests {
         };
         let lines = resume_lines(&resume, 1);
         let expected = [
-            ("durability", "resume"),
-            ("", "replayed: clocks (1 ms), HTTP to api.example.com"),
-            ("", "the same each time: random numbers, environment"),
-            ("", "refused: none"),
+            "resume",
+            "replayed: clocks (1 ms), HTTP to api.example.com",
+            "the same each time: random numbers, environment",
+            "refused: none",
         ];
-        assert_eq!(lines, expected.map(|(name, text)| (name, text.to_owned())));
-        assert_eq!(resume_lines(&resume, 2)[0].1, "resume (only order)");
+        assert_eq!(lines, expected);
+        assert_eq!(resume_lines(&resume, 2)[0], "resume (only order)");
     }
 
     #[test]

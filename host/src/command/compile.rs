@@ -1,5 +1,6 @@
 //! `toolyard compile-component`: the child process that compiles a component for the host.
 
+use crate::config::Flags;
 use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,6 +14,6 @@ pub struct Options {
 }
 
 /// Compiles one component.
-pub fn run(options: &Options) -> ExitCode {
-    toolyard_engine::compile_child(&options.arguments)
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    Ok(toolyard_engine::compile_child(&options.arguments))
 }

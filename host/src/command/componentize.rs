@@ -1,6 +1,7 @@
 //! `toolyard componentize`: makes a component from a core module.
 
 use super::WrongUsage;
+use crate::config::Flags;
 use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub struct Options {
 }
 
 /// Makes the component.
-pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let shown = options.module.display();
     let module = read::bytes(&options.module, MAX_BYTES)
         .map_err(|why| WrongUsage(format!("cannot read {shown}: {why}")))?;

@@ -1,11 +1,10 @@
 //! `toolyard config`: checks the configuration, and prints the settings in force.
 
 use super::table::table;
-use super::{configure, start_log};
-use crate::assemble;
+use super::{configure, counted, start_log};
 use crate::config::{Config, Flags};
 use crate::install::folder::PluginFolder;
-use crate::start_checks;
+use crate::{assemble, start_checks};
 use clap::{Args, Subcommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -58,13 +57,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         warnings.iter().for_each(|warning| tell!("warning: {warning}"));
         let file =
             if config.file.exists() { config.file.display().to_string() } else { "no file".to_owned() };
-        say!("valid ({file}), {}", counted(warnings.len(), "warning"));
+        say!("valid ({file}), {}", counted(warnings.len() as u64, "warning"));
         Ok(ExitCode::SUCCESS)
     })
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn print_settings(config: &Config) {

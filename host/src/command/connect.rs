@@ -5,6 +5,7 @@ use crate::config::Flags;
 use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
+use toolyard_cli::bail_usage;
 use toolyard_cli::nearest::nearest;
 use toolyard_connect::{CLIENTS, DEFAULT_NAME, Environment, Launch, Server};
 
@@ -47,7 +48,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let client = toolyard_connect::client(name).ok_or_else(|| WrongUsage(unknown(name)))?;
     let server = match &options.http {
         Some(_) if options.stdio => {
-            return Err(WrongUsage("--stdio and --http exclude each other; leave one out".to_owned()).into());
+            bail_usage!("--stdio and --http exclude each other; leave one out");
         }
         Some(url) => Server::Http { url: url.clone(), token_env: options.token_env.clone() },
         None => stdio(flags, &environment, options.remove)?,

@@ -3,12 +3,12 @@
 use super::operator;
 use super::tasks::said;
 use crate::config::{Config, Flags, StoreChoice};
+use crate::prompt;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use toolyard_cli::{WrongUsage, output, say, tell};
+use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_dispatch::{By, Caller, DataOwner, Dispatch, Fault, Holdings, visible};
 use toolyard_store::Backend;
 
@@ -50,12 +50,11 @@ struct Report {
 /// Runs the command.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let Some(of) = DataOwner::parse(&options.principal) else {
-        return Err(WrongUsage(format!(
+        bail_usage!(
             "`{}` is no principal that owns data; write local, anonymous, token:NAME or ISSUER#SUBJECT, as the \
              audit log does",
             visible::line(&options.principal)
-        ))
-        .into());
+        );
     };
     let config = operator::configured(flags)?;
     if !operator::has_store(&config, true)? {
@@ -138,24 +137,15 @@ async fn erase(
 
 /// Asks the person at the terminal.
 async fn confirmed(config: &Config, of: &DataOwner, held: &Holdings) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(WrongUsage(
-            "there is no terminal to ask on; --dry-run shows what would be erased, --yes erases it"
-                .to_owned(),
-        )
-        .into());
+    if !prompt::is_attended() {
+        bail_usage!("there is no terminal to ask on; --dry-run shows what would be erased, --yes erases it");
     }
     tell!("{} owns {held} in {}.", visible::line(&of.to_string()), place(config));
     if held.live_tasks > 0 {
         tell!("Live tasks are cancelled first.");
     }
-    tell!("Erase all of it? It cannot be restored. Type yes or no:");
-    let answer = tokio::task::spawn_blocking(|| {
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).map(|_| answer)
-    });
-    let answer = answer.await.context("cannot read the answer")?.context("cannot read the answer")?;
-    Ok(answer.trim() == "yes")
+    let answer = prompt::read_line("Erase all of it? It cannot be restored. Type yes or no:\n").await?;
+    Ok(answer.as_deref() == Some("yes"))
 }
 
 fn report(config: &Config, of: &DataOwner, options: &Options, done: &Report, rewritten: bool) {

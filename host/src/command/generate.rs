@@ -1,5 +1,6 @@
 //! `toolyard generate`: completions and man pages, for packages of this program.
 
+use crate::config::Flags;
 use anyhow::Context as _;
 use clap::{Args, Command, ValueEnum as _};
 use clap_complete::Shell;
@@ -16,7 +17,7 @@ pub struct Options {
 }
 
 /// Writes the completions of all shells, and a man page for each command.
-pub fn run(options: &Options, cli: Command) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options, cli: Command) -> anyhow::Result<ExitCode> {
     generate(&options.dir, cli).with_context(|| {
         format!("cannot write the completions and man pages to {}", options.dir.display())
     })?;

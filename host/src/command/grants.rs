@@ -1,15 +1,29 @@
 //! `toolyard grants`: lists and revokes the permissions and refusals that people gave plugins for all time.
 
 use super::operator;
-use super::table::table;
+use super::table::{Column, list, object};
 use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
+use serde_json::json;
 use std::process::ExitCode;
 use toolyard_cli::{output, say};
 use toolyard_dispatch::{Caller, Dispatch, Grant, GrantFilter, GrantId, owner_name, visible};
 
 /// The number of digest characters that the table shows.
 const SHORT_DIGEST: usize = 12;
+
+const COLUMNS: [Column<Grant>; 10] = [
+    Column::new("GRANT", "grantId", |grant| grant.id.to_string().into()),
+    Column::new("PRINCIPAL", "principal", |grant| owner_name(&grant.owner).into()),
+    Column::member("by", |grant| json!(grant.by)),
+    Column::new("PLUGIN", "plugin", |grant| grant.plugin.as_str().into()),
+    Column::shown("DIGEST", |grant| grant.digest.0.chars().take(SHORT_DIGEST).collect::<String>().into()),
+    Column::member("digest", |grant| grant.digest.to_string().into()),
+    Column::shown("WHAT", |grant| grant.wanted.to_string().into()),
+    Column::member("what", |grant| json!(grant.wanted)),
+    Column::new("VERDICT", "verdict", |grant| grant.verdict.as_str().into()),
+    Column::new("GIVEN", "givenAt", |grant| grant.given_at.to_string().into()),
+];
 
 /// The options of `grants`.
 #[derive(Debug, Args)]
@@ -70,7 +84,11 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
     match &options.action {
         Action::List(which) => {
             let found = dispatch.access().find_grants(&which.filter()).await?;
-            Ok(if found.is_empty() { none(config, options.json) } else { list(&found, options.json) })
+            if found.is_empty() {
+                return Ok(none(config, options.json));
+            }
+            list(&COLUMNS, &found, options.json);
+            Ok(ExitCode::SUCCESS)
         }
         Action::Revoke { id: Some(id), .. } => {
             let unknown = || anyhow::anyhow!("no grant {id} in this store; `toolyard grants list` shows all");
@@ -87,30 +105,9 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
     }
 }
 
-fn list(grants: &[Grant], json: bool) -> ExitCode {
-    if json {
-        grants.iter().for_each(|grant| output::json(as_json(grant)));
-        return ExitCode::SUCCESS;
-    }
-    let mut table = table(&["GRANT", "PRINCIPAL", "PLUGIN", "DIGEST", "WHAT", "VERDICT", "GIVEN"]);
-    for grant in grants {
-        table.add_row([
-            grant.id.to_string(),
-            owner_name(&grant.owner),
-            grant.plugin.clone(),
-            grant.digest.0.chars().take(SHORT_DIGEST).collect(),
-            grant.wanted.to_string(),
-            grant.verdict.as_str().to_owned(),
-            grant.given_at.to_string(),
-        ]);
-    }
-    say!("{table}");
-    ExitCode::SUCCESS
-}
-
 fn revoked(grants: &[Grant], json: bool) {
     if json {
-        grants.iter().for_each(|grant| output::json(as_json(grant)));
+        grants.iter().for_each(|grant| output::json(object(&COLUMNS, grant)));
     } else if let [grant] = grants {
         say!(
             "revoked {}: {} ({})",
@@ -128,17 +125,4 @@ fn none(config: &Config, json: bool) -> ExitCode {
         say!("No grants in {}.", config.data.display());
     }
     ExitCode::SUCCESS
-}
-
-fn as_json(grant: &Grant) -> serde_json::Value {
-    serde_json::json!({
-        "grantId": grant.id.to_string(),
-        "principal": owner_name(&grant.owner),
-        "by": grant.by,
-        "plugin": grant.plugin,
-        "digest": grant.digest.to_string(),
-        "what": grant.wanted,
-        "verdict": grant.verdict.as_str(),
-        "givenAt": grant.given_at.to_string(),
-    })
 }

@@ -1,12 +1,23 @@
 //! `toolyard hosts`: lists the hosts that share the database, and whether they have the same components.
 
-use super::table::table;
-use super::{WrongUsage, operator};
+use super::operator;
+use super::table::{Column, list, table};
 use crate::config::Flags;
 use clap::Args;
+use serde_json::json;
 use std::process::ExitCode;
-use toolyard_cli::{output, say};
+use toolyard_cli::{bail_usage, say};
 use toolyard_dispatch::{Neighbour, lacked_components};
+
+const COLUMNS: [Column<Neighbour>; 5] = [
+    Column::new("HOST", "incarnation", |host| host.incarnation.0.into()),
+    Column::new("NAME", "name", |host| host.name.as_str().into()),
+    Column::new("SINCE", "since", |host| host.since.to_string().into()),
+    Column::shown("COMPONENTS", |host| host.components.len().into()),
+    Column::member("components", |host| {
+        json!(host.components.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }),
+];
 
 /// The options of `hosts`.
 #[derive(Debug, Args)]
@@ -20,44 +31,25 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
     if !config.store.is_shared_by_hosts() {
-        let reason = "only hosts that share a PostgreSQL database know of each other; --store names it";
-        return Err(WrongUsage(reason.to_owned()).into());
+        bail_usage!("only hosts that share a PostgreSQL database know of each other; --store names it");
     }
     operator::with_bare_store(&config, async |store| {
         let hosts = store.living().await?;
-        if options.json {
-            hosts.iter().for_each(|host| output::json(as_json(host)));
-        } else {
-            print(&hosts);
+        match options.json {
+            true => list(&COLUMNS, &hosts, true),
+            false => print(&hosts),
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn as_json(host: &Neighbour) -> serde_json::Value {
-    serde_json::json!({
-        "incarnation": host.incarnation.0,
-        "name": host.name,
-        "since": host.since.to_string(),
-        "components": host.components.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
-}
-
+/// Prints the hosts as a table, and the components that some of them lack.
 fn print(hosts: &[Neighbour]) {
     if hosts.is_empty() {
         say!("No live hosts.");
         return;
     }
-    let mut listed = table(&["HOST", "NAME", "SINCE", "COMPONENTS"]);
-    for host in hosts {
-        listed.add_row([
-            host.incarnation.0.to_string(),
-            host.name.clone(),
-            host.since.to_string(),
-            host.components.len().to_string(),
-        ]);
-    }
-    say!("{listed}");
+    list(&COLUMNS, hosts, false);
     let lacked = lacked_components(hosts);
     if lacked.is_empty() {
         say!("\nAll have the same components.");

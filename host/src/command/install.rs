@@ -1,8 +1,7 @@
 //! `toolyard install`: restores the plugin folder from its lock file, each component by its digest.
 
-use super::plugins;
 use super::update::pinned_keys;
-use crate::assemble;
+use super::{plugins, run_until_stopped};
 use crate::config::{Config, Flags};
 use crate::install::candidate;
 use crate::install::fetch::{self, Beside};
@@ -30,24 +29,21 @@ pub struct Options {
 /// Fetches the components that are missing or differ. Never changes the lock file or a manifest.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
-    assemble::with_runtimes(|_| async move {
-        plugins::until_stopped(async {
-            let folder = PluginFolder::open(&config.plugins).await?;
-            let lock = folder.lock()?;
-            let mut code = ExitCode::SUCCESS;
-            for name in plugins::names_in_lock(&lock, &options.names)? {
-                let Some(entry) = lock.entry(&PluginFiles::of(&name).component) else { continue };
-                if let Err(error) = restore(&config, &folder, entry, options).await {
-                    tell!("toolyard: {name}: {error:#}");
-                    code = ExitCode::FAILURE;
-                }
+    run_until_stopped(async {
+        let folder = PluginFolder::open(&config.plugins).await?;
+        let lock = folder.lock()?;
+        let mut code = ExitCode::SUCCESS;
+        for name in plugins::names_in_lock(&lock, &options.names)? {
+            let Some(entry) = lock.entry(&PluginFiles::of(&name).component) else { continue };
+            if let Err(error) = restore(&config, &folder, entry, options).await {
+                tell!("toolyard: {name}: {error:#}");
+                code = ExitCode::FAILURE;
             }
-            if lock.entries().next().is_none() {
-                say!("{LOCK_FILE} in {} lists no plugin.", config.plugins.display());
-            }
-            Ok(code)
-        })
-        .await
+        }
+        if lock.entries().next().is_none() {
+            say!("{LOCK_FILE} in {} lists no plugin.", config.plugins.display());
+        }
+        Ok(code)
     })
 }
 

@@ -1,5 +1,6 @@
 //! `toolyard keygen`: makes a key pair to sign plugins with, in the form of cosign.
 
+use crate::config::Flags;
 use crate::install::password;
 use anyhow::Context as _;
 use clap::Args;
@@ -20,7 +21,7 @@ pub struct Options {
 }
 
 /// Makes the pair. Never replaces a file.
-pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let with = |extension: &str| {
         let mut path = options.output.clone().into_os_string();
         path.push(extension);

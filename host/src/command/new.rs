@@ -1,5 +1,6 @@
 //! `toolyard new`: writes a plugin project that builds unchanged.
 
+use crate::config::Flags;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ pub struct Options {
 }
 
 /// Writes the project, and prints the next steps.
-pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let Options { name, lang, engine, dir } = options;
     toolyard_workshop::create(name, lang.as_deref(), engine.as_deref(), dir.as_deref())?;
     Ok(ExitCode::SUCCESS)

@@ -1,29 +1,30 @@
 //! Shared parts of the commands that read a host's store, beside a running host or without one.
 
-use super::{WrongUsage, configure, start_log};
+use super::{configure, start_log, until_stopped};
 use crate::assemble::{self, open_store};
+use crate::audit::Exporter;
 use crate::config::{Config, Flags, StoreChoice};
-use crate::signals::stop_signal;
 use anyhow::bail;
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolyard_cli::INTERRUPTED;
-use toolyard_dispatch::{Dispatch, Settings};
+use toolyard_cli::{bail_usage, tell};
+use toolyard_dispatch::search::{Direction, Filter};
+use toolyard_dispatch::{Caller, Dispatch, Entry, Settings, Summary, TaskStatus, Tasks};
 use toolyard_store::{Backend, SqliteStore};
+
+/// The tasks that are read at once.
+const PAGE: u32 = 500;
 
 /// The configuration of such a command. The audit log records its actions like those of a host.
 ///
 /// # Errors
-/// [`WrongUsage`] for the memory store, which only its own host can read.
+/// [`WrongUsage`](toolyard_cli::WrongUsage) for the memory store, which only its own host can read.
 pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
     let mut config = configure(flags, None)?;
     config.limits.audit_to.or_file();
     start_log(&config, "warn")?;
     if !config.store.is_seen_by_other_processes() {
-        return Err(WrongUsage(
-            "only its own host can read a memory store; name another store by --store".to_owned(),
-        )
-        .into());
+        bail_usage!("only its own host can read a memory store; name another store by --store");
     }
     Ok(config)
 }
@@ -52,22 +53,16 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
         let store = open_store(config).await?;
-        let stores = assemble::stores_in(&store);
-        let exporter = assemble::exporter(config, &stores)?;
+        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
         let dispatch = Dispatch::new(
             // A command that only uses the store runs no tasks.
             Settings { adopts: false, ..assemble::dispatch_settings(config, u32::MAX) },
-            stores,
+            assemble::stores_in(&store),
             Arc::new(crate::system::SystemClock),
             Arc::new(crate::system::RandomIds),
             guests,
         );
-        let done = act(dispatch, store.clone()).await;
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        store.shut_down().await;
-        done
+        until_closed(store.clone(), exporter, act(dispatch, store)).await
     })
 }
 
@@ -81,7 +76,8 @@ pub fn with_bare_store(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let store = open_store(config).await?;
-        until_done(Some(config), store.clone(), act(&*store)).await
+        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
+        until_closed(store.clone(), exporter, until_stopped(act(&*store))).await
     })
 }
 
@@ -95,43 +91,66 @@ pub fn with_store_to_read(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let store = open_store(config).await?;
-        until_done(None, store.clone(), act(&*store)).await
+        until_closed(store.clone(), None, until_stopped(act(&*store))).await
     })
 }
 
 /// Like [`with_bare_store`], for an option that only SQLite supports. `what` names the option in the error.
 ///
 /// # Errors
-/// [`WrongUsage`] for another store; else as [`with_bare_store`].
+/// [`WrongUsage`](toolyard_cli::WrongUsage) for another store; else as [`with_bare_store`].
 pub fn with_sqlite_store(
     config: &Config,
     what: &str,
     act: impl AsyncFnOnce(&Arc<SqliteStore>) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     if config.store != StoreChoice::Sqlite {
-        return Err(WrongUsage(format!("{what} works only on a SQLite store (`store`)")).into());
+        bail_usage!("{what} works only on a SQLite store (`store`)");
     }
     assemble::with_runtimes(|_| async move {
-        let store = assemble::open_sqlite(config)?;
-        until_done(Some(config), store.clone(), act(&store)).await
+        let sqlite = assemble::open_sqlite(config)?;
+        let store: Arc<dyn Backend> = sqlite.clone();
+        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
+        until_closed(store, exporter, until_stopped(act(&sqlite))).await
     })
 }
 
-/// Awaits the work or Ctrl-C, and closes the store with everything written. With a configuration, audit entries are
-/// exported as it says.
-async fn until_done(
-    config: Option<&Config>,
-    store: Arc<dyn Backend>,
-    act: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
-    let stop = stop_signal()?;
-    let stores = assemble::stores_in(&store);
-    let exporter = config.map(|config| assemble::exporter(config, &stores)).transpose()?.flatten();
-    let done = tokio::select! {
-        biased;
-        done = act => done,
-        () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
+/// All tasks with one of these statuses, the oldest first.
+///
+/// # Errors
+/// If they cannot be read.
+pub async fn tasks_that_are(tasks: &Tasks, statuses: &[TaskStatus]) -> anyhow::Result<Vec<Summary>> {
+    let (operator, mut after, mut found) = (Caller::operator(), None, Vec::new());
+    loop {
+        let filter = Filter { statuses: Some(statuses.to_vec()), ..Filter::default() };
+        let page = tasks.find_tasks(&operator, filter, Direction::Ascending, after, PAGE).await?;
+        found.extend(page.tasks);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Writes an entry to the audit log. A store that cannot be reached loses the entry, not the action that it records.
+pub async fn note(config: &Config, entry: Entry) {
+    let noted = async {
+        let store = open_store(config).await?;
+        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
+        until_closed(store.clone(), exporter, async { anyhow::Ok(store.note(entry)) }).await
     };
+    if let Err(error) = noted.await {
+        tell!("toolyard: the audit log does not record this: {error:#}");
+    }
+}
+
+/// Awaits the work, and closes the store with everything written and exported.
+async fn until_closed<T>(
+    store: Arc<dyn Backend>,
+    exporter: Option<Exporter>,
+    act: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let done = act.await;
     if let Some(exporter) = exporter {
         exporter.finish().await;
     }

@@ -1,21 +1,19 @@
 //! The parts that the commands on plugins share: `add`, `update`, `accept`, `verify`, `install`, `remove`, `pull` and
 //! `push`.
 
-use super::{configure, start_log};
-use crate::assemble;
+use super::table::paragraphs;
+use super::{configure, operator, start_log};
 use crate::config::{Config, Flags};
 use crate::install::fetch::Fetched;
 use crate::install::folder::{PluginFiles, PluginFolder};
 use crate::lock_file::stem;
-use crate::signals::stop_signal;
 use anyhow::{Context as _, anyhow, bail};
 use bytesize::ByteSize;
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::sync::Arc;
-use toolyard_cli::{INTERRUPTED, say, tell};
+use toolyard_cli::{output, say};
 use toolyard_dispatch::{Action, By, Entry as AuditEntry, visible};
-use toolyard_engine::{CheckReport, Engine, LOCK_FILE, Plugins};
+use toolyard_engine::{CheckReport, CheckedTool, Engine, LOCK_FILE, Plugins};
 use toolyard_trust::Digest;
 use toolyard_trust::lock::{Lock, Signer};
 
@@ -27,22 +25,9 @@ pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
     let mut config = configure(flags, None)?;
     config.limits.audit_to.or_file();
     // The host that serves the plugin has its secrets; this command need not.
-    config.stand_ins = true;
+    config.uses_placeholder_secrets = true;
     start_log(&config, "error")?;
     Ok(config)
-}
-
-/// Awaits the work or Ctrl-C, which leaves the folder as it was.
-///
-/// # Errors
-/// The error of the work.
-pub async fn until_stopped(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let stop = stop_signal()?;
-    tokio::select! {
-        biased;
-        done = work => done,
-        () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
-    }
 }
 
 /// A digest, with or without `sha256:` before it.
@@ -53,15 +38,6 @@ pub fn digest(text: &str) -> Result<Digest, String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
     let wrong = |_| format!("expected 64 hexadecimal digits, not `{text}`");
     format!("sha256:{hex}").parse().map_err(wrong)
-}
-
-/// The parts of a report to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    /// The tools, and the uses of its imports.
-    Tools,
-    /// The grants.
-    Grants,
 }
 
 /// Prints what was fetched.
@@ -83,27 +59,20 @@ pub fn say_signer(signer: &Signer, new: bool) {
     }
 }
 
-/// Prints parts of a report.
-pub fn say_report(report: &CheckReport, shown: Shown) {
-    let rows: Vec<(&str, Vec<String>)> = match shown {
-        Shown::Tools => {
-            let tools = report.tools.iter();
-            let tools = tools.map(|tool| format!("{} (task: {})", tool.name, tool.task_support.as_str()));
-            let uses: Vec<&str> = report.grants.imports_used.iter().map(|used| used.does()).collect();
-            let reaches =
-                if uses.is_empty() { "nothing outside its sandbox".to_owned() } else { uses.join(" · ") };
-            vec![("tools", tools.collect()), ("reaches", vec![reaches])]
-        }
-        Shown::Grants => {
-            let lines = report.grant_lines.clone();
-            vec![("granted", if lines.is_empty() { vec!["nothing".to_owned()] } else { lines })]
-        }
-    };
-    for (name, lines) in rows {
-        for (index, line) in lines.iter().enumerate() {
-            say!("{:<11}{}", if index == 0 { name } else { "" }, visible::line(line));
-        }
-    }
+/// Prints the tools of a component, and the uses of its imports.
+pub fn say_tools(report: &CheckReport) {
+    let tool = |tool: &CheckedTool| format!("{} (task: {})", tool.name, tool.task_support.as_str());
+    let tools = report.tools.iter().map(tool).collect();
+    let uses: Vec<&str> = report.grants.imports_used.iter().map(|used| used.does()).collect();
+    let reaches = if uses.is_empty() { "nothing outside its sandbox".to_owned() } else { uses.join(" · ") };
+    output::say_text(&paragraphs(&[("tools", tools), ("reaches", vec![reaches])]));
+}
+
+/// Prints the grants of a component.
+pub fn say_grants(report: &CheckReport) {
+    let lines = report.grant_lines.clone();
+    let lines = if lines.is_empty() { vec!["nothing".to_owned()] } else { lines };
+    output::say_text(&paragraphs(&[("granted", lines)]));
 }
 
 /// Refuses a plugin that has a tool of the same name as another plugin of the folder, before anything is written.
@@ -136,26 +105,13 @@ pub async fn refuse_collisions(
 
 /// Records a decision in the audit log. A store that cannot be reached loses the entry, not the decision.
 pub async fn note(config: &Config, action: Action, plugin: &str, digest: Option<Digest>) {
-    if !config.store.is_seen_by_other_processes() {
-        return;
-    }
-    let noted = async {
-        let store = assemble::open_store(config).await?;
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
-        let by = By::principal("operator", None);
-        store.note(AuditEntry {
+    if config.store.is_seen_by_other_processes() {
+        let entry = AuditEntry {
             plugin: Some(plugin.to_owned()),
             digest: digest.map(|digest| toolyard_dispatch::Digest(digest.hex())),
-            ..AuditEntry::new(action, &by)
-        });
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        store.shut_down().await;
-        anyhow::Ok(())
-    };
-    if let Err(error) = noted.await {
-        tell!("toolyard: the audit log does not record this: {error:#}");
+            ..AuditEntry::new(action, &By::principal("operator", None))
+        };
+        operator::note(config, entry).await;
     }
 }
 

@@ -1,7 +1,6 @@
 //! `toolyard pull`: fetches a plugin into a file, for machines without a network.
 
-use super::plugins;
-use crate::assemble;
+use super::{plugins, run_until_stopped};
 use crate::config::Flags;
 use crate::install::fetch::{self, Beside};
 use anyhow::Context as _;
@@ -29,24 +28,21 @@ pub struct Options {
 /// Fetches the plugin and writes the file.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
-    assemble::with_runtimes(|_| async move {
-        plugins::until_stopped(async {
-            let beside = Beside { sha256: options.sha256, bundle: None };
-            let fetched = fetch::fetch(&config, &options.source, beside).await?;
-            plugins::say_fetched(&fetched);
-            let path = &options.output;
-            let cannot = || format!("cannot write {}", path.display());
-            let mut tar = Vec::new();
-            let tag = match &options.source {
-                Source::Oci(reference) => reference.tag.as_deref(),
-                Source::File(_) | Source::Layout(_) | Source::Https(_) => None,
-            };
-            layout::write(&fetched.artifact, tag, &mut tar).with_context(cannot)?;
-            replace::replace(path, &tar, replace::readable()).with_context(cannot)?;
-            let signatures = fetched.artifact.signatures.len();
-            say!("wrote      {} with {signatures} signatures, unverified", path.display());
-            Ok(ExitCode::SUCCESS)
-        })
-        .await
+    run_until_stopped(async {
+        let beside = Beside { sha256: options.sha256, bundle: None };
+        let fetched = fetch::fetch(&config, &options.source, beside).await?;
+        plugins::say_fetched(&fetched);
+        let path = &options.output;
+        let cannot = || format!("cannot write {}", path.display());
+        let mut tar = Vec::new();
+        let tag = match &options.source {
+            Source::Oci(reference) => reference.tag.as_deref(),
+            Source::File(_) | Source::Layout(_) | Source::Https(_) => None,
+        };
+        layout::write(&fetched.artifact, tag, &mut tar).with_context(cannot)?;
+        replace::replace(path, &tar, replace::readable()).with_context(cannot)?;
+        let signatures = fetched.artifact.signatures.len();
+        say!("wrote      {} with {signatures} signatures, unverified", path.display());
+        Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,18 +1,16 @@
 //! `toolyard push`: publishes a plugin in a registry, signed if a key is given.
 
-use super::plugins;
-use crate::assemble;
+use super::{plugins, run_until_stopped};
 use crate::config::{Config, Flags};
-use crate::install::fetch;
 use crate::install::folder::{PluginFiles, PluginFolder};
-use crate::install::password;
+use crate::install::{fetch, password};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use toolyard_cli::{WrongUsage, read, say};
+use toolyard_cli::{bail_usage, read, say};
 use toolyard_registry::reference::Reference;
 use toolyard_registry::{Artifact, layout};
 use toolyard_trust::key::PrivateKey;
@@ -82,16 +80,13 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         say!("signed by  key {}", key.public().fingerprint());
     }
-    assemble::with_runtimes(|_| async move {
-        plugins::until_stopped(async {
-            let spinner = fetch::spinner(&format!("pushing to {to}"));
-            let pushed = fetch::client(&config)?.push(to, &artifact).await?;
-            drop(spinner);
-            let at = Reference { digest: Some(pushed), ..to.clone() };
-            say!("pushed     {at}");
-            Ok(ExitCode::SUCCESS)
-        })
-        .await
+    run_until_stopped(async {
+        let spinner = fetch::spinner(&format!("pushing to {to}"));
+        let pushed = fetch::client(&config)?.push(to, &artifact).await?;
+        drop(spinner);
+        let at = Reference { digest: Some(pushed), ..to.clone() };
+        say!("pushed     {at}");
+        Ok(ExitCode::SUCCESS)
     })
 }
 
@@ -123,8 +118,9 @@ fn artifact(config: &Config, options: &Options) -> anyhow::Result<Artifact> {
     let cannot = || format!("cannot read {}", path.display());
     if path.extension().is_some_and(|extension| extension == "tar") {
         if !options.annotations.is_empty() || options.manifest.is_some() {
-            let why = "the annotations of an OCI image layout stay as they are; leave --annotation and --manifest out";
-            return Err(WrongUsage(why.to_owned()).into());
+            bail_usage!(
+                "the annotations of an OCI image layout stay as they are; leave --annotation and --manifest out"
+            );
         }
         return layout::read(File::open(&path).with_context(cannot)?, limit).with_context(cannot);
     }

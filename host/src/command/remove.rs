@@ -1,7 +1,6 @@
 //! `toolyard remove`: takes a plugin out of the folder and the lock file.
 
-use super::plugins;
-use crate::assemble;
+use super::{plugins, run_until_stopped};
 use crate::config::{Config, Flags};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
 use crate::install::held;
@@ -26,7 +25,7 @@ pub struct Options {
 /// Removes the component, its manifest, its provenance and its entry. Folders that the plugin wrote stay.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
-    assemble::with_runtimes(|_| async move { plugins::until_stopped(remove(&config, options)).await })
+    run_until_stopped(remove(&config, options))
 }
 
 async fn remove(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {

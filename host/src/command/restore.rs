@@ -1,12 +1,10 @@
 //! `toolyard restore`: makes a store from a backup.
 
 use super::backup::{COMPONENTS, NAMES, Progress, TABLES, is_name_file, record, sqlite_name, staging};
-use super::operator;
-use crate::assemble;
+use super::{operator, run_until_stopped};
 use crate::backup::{Header, StoreKind, unpack};
 use crate::config::{Config, Flags, StoreChoice, encryption};
 use crate::protect;
-use crate::signals::stop_signal;
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use std::fs::{self, DirBuilder, File};
@@ -15,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tempfile::TempPath;
-use toolyard_cli::{INTERRUPTED, tell};
+use toolyard_cli::tell;
 use toolyard_dispatch::Action;
 use toolyard_store::backup::CopiedSchema;
 use toolyard_store::postgres::{self, PostgresLocation};
@@ -43,14 +41,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let cannot = || format!("cannot read {}", options.file.display());
     let file = File::open(&options.file).with_context(cannot)?;
     protect::data_folder(&config)?;
-    assemble::with_runtimes(|_| async move {
-        let stop = stop_signal()?;
-        tokio::select! {
-            biased;
-            done = restore(&config, &options.file, file) => done.map(|()| ExitCode::SUCCESS),
-            () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
-        }
-    })
+    run_until_stopped(async { restore(&config, &options.file, file).await.map(|()| ExitCode::SUCCESS) })
 }
 
 async fn restore(config: &Config, path: &Path, file: File) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `toolyard rules`: explains the access rules of the configuration.
 
-use super::table::table;
+use super::table::{self, Column};
 use super::{WrongUsage, configure};
 use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
@@ -153,6 +153,22 @@ fn verdict(decision: &Decision, authority: &AccessRules, asked: &Explain) -> Str
     }
 }
 
+/// The columns of the rules that were looked at.
+const fn columns<'a>() -> [Column<EvaluatedRule<'a>>; 6] {
+    [
+        Column::new("RULE", "rule", |step| (step.place + 1).into()),
+        Column::new("EFFECT", "effect", |step| step.rule.effect.to_string().into()),
+        Column::new("NAME", "name", |step| step.rule.name.as_str().into()),
+        Column::member("matches", |step| step.miss.is_none().into()),
+        Column::shown("WHY", |step| why(step).unwrap_or_else(|| "it matches".to_owned()).into()),
+        Column::member("why", |step| why(step).into()),
+    ]
+}
+
+fn why(step: &EvaluatedRule<'_>) -> Option<String> {
+    step.miss.as_ref().map(ToString::to_string)
+}
+
 fn as_text(
     principal: &Principal,
     asked: &Explain,
@@ -163,16 +179,7 @@ fn as_text(
     let (kind, name) = (asked.kind(), &asked.tool);
     let mut out = format!("{principal}, the {kind} `{name}`: {}\n", verdict(decision, authority, asked));
     if !steps.is_empty() {
-        let mut table = table(&["RULE", "EFFECT", "NAME", "WHY"]);
-        for step in steps {
-            table.add_row([
-                (step.place + 1).to_string(),
-                step.rule.effect.to_string(),
-                step.rule.name.clone(),
-                step.miss.as_ref().map_or_else(|| "it matches".to_owned(), ToString::to_string),
-            ]);
-        }
-        out.push_str(&format!("{table}\n"));
+        out.push_str(&format!("{}\n", table::of_rows(&columns(), steps)));
     }
     let by_arguments = matches!(decision, Decision::Allowed(_)) && asked.arguments.is_none();
     if by_arguments
@@ -195,18 +202,7 @@ fn as_json(
         Decision::Denied(place) => ("denied", *place, None),
         Decision::NeedsScopes(scopes) => ("needs-scopes", None, Some(scopes)),
     };
-    let steps: Vec<_> = steps
-        .iter()
-        .map(|step| {
-            serde_json::json!({
-                "rule": step.place + 1,
-                "name": step.rule.name,
-                "effect": step.rule.effect.to_string(),
-                "matches": step.miss.is_none(),
-                "why": step.miss.as_ref().map(ToString::to_string),
-            })
-        })
-        .collect();
+    let steps: Vec<_> = steps.iter().map(|step| table::object(&columns(), step)).collect();
     serde_json::json!({
         "principal": principal.to_string(),
         asked.kind(): asked.tool,

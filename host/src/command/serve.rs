@@ -34,7 +34,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     config.limits.audit_to.or_file();
     start_checks::check(&config)?;
-    config.deals_names = true;
+    config.assigns_tool_names = true;
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
         let hangup = Arc::new(Notify::new());

@@ -1,35 +1,41 @@
 //! `toolyard status`: asks the host that runs on this configuration how it is.
 
-use super::table::table;
+use super::table::{self, Column};
 use super::{configure, operator, start_log};
-use crate::assemble;
 use crate::config::{Config, Flags};
-use anyhow::bail;
+use crate::{assemble, http_client};
+use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use bytesize::ByteSize;
 use clap::Args;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::Request;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio_util::task::AbortOnDropHandle;
 use toolyard_cli::{output, say};
-use toolyard_dispatch::search::{Direction, Filter};
-use toolyard_dispatch::{Caller, PrincipalUse, TaskStatus, Tasks, owner_name, visible};
+use toolyard_dispatch::{PrincipalUse, TaskStatus, Tasks, owner_name, visible};
 
 /// How long the host may take to answer. `/readyz` itself gives the store two seconds.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// The largest answer: metrics of many tools.
 const MAX_ANSWER: usize = 16 << 20;
 /// The principals that are shown.
-const LARGEST: usize = 10;
-/// Tasks that are read at once.
-const PAGE: u32 = 500;
+const MAX_PRINCIPALS: usize = 10;
 /// The beginning of the text that the MCP listener has for browsers.
 const GREETING: &str = "Toolyard serves";
+
+/// The live tasks of a principal, and what it holds.
+type Largest = (u64, PrincipalUse);
+
+const LARGEST_COLUMNS: [Column<Largest>; 6] = [
+    Column::new("PRINCIPAL", "principal", |(_, held)| held.principal.as_str().into()),
+    Column::new("TASKS", "liveTasks", |(tasks, _)| (*tasks).into()),
+    Column::shown("MESSAGES", |(_, held)| ByteSize(held.message_bytes as u64).to_string().into()),
+    Column::member("messageBytes", |(_, held)| held.message_bytes.into()),
+    Column::new("WAITING", "waitingRequests", |(_, held)| held.waiting_requests.into()),
+    Column::new("CONNECTIONS", "connections", |(_, held)| held.connections.into()),
+];
 
 /// The options of `status`.
 #[derive(Debug, Args)]
@@ -154,23 +160,15 @@ fn failed_checks(text: &str) -> Vec<String> {
 }
 
 async fn live_tasks(tasks: &Tasks) -> anyhow::Result<LiveTasks> {
-    let (mut after, mut found) = (None, LiveTasks::default());
-    loop {
-        let live = vec![TaskStatus::Working, TaskStatus::InputRequired];
-        let filter = Filter { statuses: Some(live), ..Filter::default() };
-        let page = tasks.find_tasks(&Caller::operator(), filter, Direction::Ascending, after, PAGE).await?;
-        for task in &page.tasks {
-            *found.by_owner.entry(owner_name(&task.owner)).or_default() += 1;
-            match task.status {
-                TaskStatus::InputRequired => found.input_required += 1,
-                _ => found.working += 1,
-            }
-        }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return Ok(found),
+    let mut found = LiveTasks::default();
+    for task in operator::tasks_that_are(tasks, &[TaskStatus::Working, TaskStatus::InputRequired]).await? {
+        *found.by_owner.entry(owner_name(&task.owner)).or_default() += 1;
+        match task.status {
+            TaskStatus::InputRequired => found.input_required += 1,
+            _ => found.working += 1,
         }
     }
+    Ok(found)
 }
 
 /// The address at which this machine reaches a listener.
@@ -186,20 +184,13 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 /// Gets a page of a listener of this host.
 async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let address = reachable(address);
-    let answer = async {
-        let stream = TcpStream::connect(address).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
-        let request = hyper::Request::get(path)
-            .header("host", address.to_string())
-            .header("accept", "text/html, */*")
-            .body(Empty::<Bytes>::new())?;
-        let body = Limited::new(sender.send_request(request).await?.into_body(), MAX_ANSWER);
-        let body = body.collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        Ok(String::from_utf8_lossy(&body).into_owned())
-    };
+    let request = Request::get(format!("http://{address}{path}")).header("accept", "text/html, */*");
+    let answer = http_client::send(request.body(Bytes::new())?, MAX_ANSWER);
     match tokio::time::timeout(ANSWER_TIME, answer).await {
-        Ok(answer) => answer.map_err(|error: anyhow::Error| error.context(format!("no answer at {address}"))),
+        Ok(Ok(answer)) => Ok(String::from_utf8_lossy(answer.body()).into_owned()),
+        Ok(Err(error)) => {
+            Err(anyhow::Error::from_boxed(error)).with_context(|| format!("no answer at {address}"))
+        }
         Err(_) => bail!("no answer at {address} within {ANSWER_TIME:?}"),
     }
 }
@@ -245,30 +236,22 @@ fn print(config: &Config, status: &Status) {
     }
     let largest = largest(status);
     if !largest.is_empty() {
-        let mut table = table(&["PRINCIPAL", "TASKS", "MESSAGES", "WAITING", "CONNECTIONS"]);
-        for (tasks, held) in largest {
-            let bytes = bytesize::ByteSize(held.message_bytes as u64).to_string();
-            let counts = [held.waiting_requests, held.connections].map(|count| count.to_string());
-            let [waiting, connections] = counts;
-            table.add_row([held.principal, tasks.to_string(), bytes, waiting, connections]);
-        }
-        say!("\n{table}");
+        say!("\n{}", table::of_rows(&LARGEST_COLUMNS, &largest));
     }
 }
 
 /// The principals that hold the most, with their live tasks.
-fn largest(status: &Status) -> Vec<(u64, PrincipalUse)> {
+fn largest(status: &Status) -> Vec<Largest> {
     let mut tasks = status.tasks.as_ref().map(|tasks| tasks.by_owner.clone()).unwrap_or_default();
     let with_tasks = |held: &PrincipalUse| (tasks.remove(&held.principal).unwrap_or(0), held.clone());
     let mut all: Vec<_> = status.principals.iter().map(with_tasks).collect();
     let without = |(principal, count)| (count, PrincipalUse { principal, ..PrincipalUse::default() });
     all.extend(tasks.into_iter().map(without));
     // By the bytes first, because those bring a host down.
-    let weight = |(tasks, held): &(u64, PrincipalUse)| {
-        (held.message_bytes, *tasks, held.waiting_requests, held.connections)
-    };
+    let weight =
+        |(tasks, held): &Largest| (held.message_bytes, *tasks, held.waiting_requests, held.connections);
     all.sort_by_key(|one| std::cmp::Reverse(weight(one)));
-    all.truncate(LARGEST);
+    all.truncate(MAX_PRINCIPALS);
     all
 }
 
@@ -298,10 +281,7 @@ fn as_json(config: &Config, status: &Status) -> serde_json::Value {
             "working": tasks.working,
             "inputRequired": tasks.input_required,
         })),
-        "largestPrincipals": largest(status).into_iter().map(|(tasks, held)| serde_json::json!({
-            "principal": held.principal, "liveTasks": tasks, "messageBytes": held.message_bytes,
-            "waitingRequests": held.waiting_requests, "connections": held.connections,
-        })).collect::<Vec<_>>(),
+        "largestPrincipals": largest(status).iter().map(|row| table::object(&LARGEST_COLUMNS, row)).collect::<Vec<_>>(),
         "storeError": status.store_error,
     })
 }

@@ -1,6 +1,6 @@
 //! `toolyard stdio`.
 
-use super::{WrongUsage, configure, left_code, start_log};
+use super::{configure, left_code, start_log};
 use crate::assemble::{self, Assembled, Start};
 use crate::config::{Config, Flags};
 use crate::log::lossy;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime;
-use toolyard_cli::output;
+use toolyard_cli::{bail_usage, output};
 use toolyard_detach::{BackgroundHost, Launch};
 use toolyard_dispatch::{Departure, DrainMode, DrainReport, Ids as _};
 use toolyard_transport::relay::{self, RelaySettings};
@@ -33,7 +33,7 @@ pub struct Options {
 /// Serves stdin and stdout until stdin ends or a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
-    config.deals_names = true;
+    config.assigns_tool_names = true;
     start_log(&config, "warn")?;
     if options.detach || config.limits.detach {
         return relay(flags, &config);
@@ -76,8 +76,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 /// Relays stdin and stdout to the background host.
 fn relay(flags: &Flags, config: &Config) -> anyhow::Result<ExitCode> {
     if !config.store.is_seen_by_other_processes() {
-        let why = "--detach needs tasks in a file, where another process finds them: --store sqlite";
-        return Err(WrongUsage(why.to_owned()).into());
+        bail_usage!("--detach needs tasks in a file, where another process finds them: --store sqlite");
     }
     // This process says at once that the folder is missing; the host starts with the first message.
     plugin_folder::check(config)?;

@@ -1,8 +1,74 @@
-//! Tables for people.
+//! Lists for people as tables, and for programs as JSON.
 
 use comfy_table::{ContentArrangement, presets};
+use serde_json::Value;
 use std::fmt;
+use toolyard_cli::{output, say};
 use toolyard_dispatch::visible;
+
+/// A column of a list: its head in the table, and the name of its member in JSON. One without a head is for programs
+/// alone, one without a member for people.
+pub struct Column<T> {
+    head: Option<&'static str>,
+    member: Option<&'static str>,
+    value: fn(&T) -> Value,
+}
+
+impl<T> Column<T> {
+    /// A column for people and for programs.
+    pub const fn new(head: &'static str, member: &'static str, value: fn(&T) -> Value) -> Self {
+        Self { head: Some(head), member: Some(member), value }
+    }
+
+    /// A column of the table.
+    pub const fn shown(head: &'static str, value: fn(&T) -> Value) -> Self {
+        Self { head: Some(head), member: None, value }
+    }
+
+    /// A member of the JSON.
+    pub const fn member(member: &'static str, value: fn(&T) -> Value) -> Self {
+        Self { head: None, member: Some(member), value }
+    }
+}
+
+/// A row for programs.
+pub fn object<T>(columns: &[Column<T>], row: &T) -> Value {
+    columns.iter().filter_map(|column| Some((column.member?.to_owned(), (column.value)(row)))).collect()
+}
+
+/// Prints rows: as JSON one object a line, else as a table.
+pub fn list<'a, T: 'a>(columns: &[Column<T>], rows: impl IntoIterator<Item = &'a T>, json: bool) {
+    match json {
+        true => rows.into_iter().for_each(|row| output::json(object(columns, row))),
+        false => say!("{}", of_rows(columns, rows)),
+    }
+}
+
+/// The table of rows.
+pub fn of_rows<'a, T: 'a>(columns: &[Column<T>], rows: impl IntoIterator<Item = &'a T>) -> Table {
+    let shown: Vec<_> = columns.iter().filter_map(|column| Some((column.head?, column.value))).collect();
+    let mut table = table(&shown.iter().map(|(head, _)| *head).collect::<Vec<_>>());
+    for row in rows {
+        table.add_row(shown.iter().map(|(_, value)| match value(row) {
+            Value::String(text) => text,
+            Value::Null => String::new(),
+            other => other.to_string(),
+        }));
+    }
+    table
+}
+
+/// Names, each with its lines beside it. A name without lines is left out.
+pub fn paragraphs(all: &[(&str, Vec<String>)]) -> String {
+    let mut out = String::new();
+    for (name, lines) in all {
+        for (index, line) in lines.iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            out.push_str(&format!("{name:<11}{}\n", visible::line(line)));
+        }
+    }
+    out
+}
 
 /// A table whose cells have one line each, whatever they contain.
 pub struct Table(comfy_table::Table);

@@ -8,7 +8,7 @@ mod timeline;
 mod watch;
 
 use super::operator;
-use super::table::table;
+use super::table::{self, Column};
 use crate::config::{Config, Flags};
 use crate::signals::stop_signal;
 use anyhow::{Context as _, bail};
@@ -19,6 +19,18 @@ use toolyard_cli::{INTERRUPTED, output, say};
 use toolyard_dispatch::{
     After, Caller, Dispatch, Fault, NoClientChannel, Summary, Task, Tasks, owner_name, visible,
 };
+
+const COLUMNS: [Column<Summary>; 9] = [
+    Column::new("TASK", "taskId", |task| task.id.to_string().into()),
+    Column::new("STATUS", "status", |task| task.status.as_str().into()),
+    Column::new("TOOL", "tool", |task| task.tool.as_str().into()),
+    Column::member("digest", |task| task.digest.to_string().into()),
+    Column::new("CREATED", "createdAt", |task| task.created_at.to_string().into()),
+    Column::new("OWNER", "owner", |task| owner_name(&task.owner).into()),
+    Column::member("lastUpdatedAt", |task| task.updated_at.to_string().into()),
+    Column::member("ttl", |task| task.ttl_ms.into()),
+    Column::new("MESSAGE", "statusMessage", |task| task.status_message.as_deref().into()),
+];
 
 /// The options of `tasks`.
 #[derive(Debug, Args)]
@@ -212,24 +224,7 @@ async fn list(tasks: &Tasks, config: &Config, json: bool) -> anyhow::Result<Exit
     if all.is_empty() {
         return none(config, json);
     }
-    if json {
-        for summary in &all {
-            output::json(as_json(summary));
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = table(&["TASK", "STATUS", "TOOL", "CREATED", "OWNER", "MESSAGE"]);
-    for summary in &all {
-        table.add_row([
-            summary.id.to_string(),
-            summary.status.as_str().to_owned(),
-            summary.tool.clone(),
-            summary.created_at.to_string(),
-            owner_name(&summary.owner),
-            summary.status_message.clone().unwrap_or_default(),
-        ]);
-    }
-    say!("{table}");
+    table::list(&COLUMNS, &all, json);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -241,17 +236,7 @@ fn none(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
-    serde_json::json!({
-        "taskId": summary.id.to_string(),
-        "status": summary.status.as_str(),
-        "statusMessage": summary.status_message,
-        "tool": summary.tool,
-        "digest": summary.digest.to_string(),
-        "owner": owner_name(&summary.owner),
-        "createdAt": summary.created_at.to_string(),
-        "lastUpdatedAt": summary.updated_at.to_string(),
-        "ttl": summary.ttl_ms,
-    })
+    table::object(&COLUMNS, summary)
 }
 
 /// Prints a task. `unresumable` is why it no longer resumes.

@@ -55,7 +55,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     })?;
     config.set_plugins(tests.plugins());
     config.quick_code = QuickCode::Make;
-    config.stand_ins = true;
+    config.uses_placeholder_secrets = true;
     config.store = StoreChoice::Memory;
     config.limits.tasks = true;
     // Anyone who can start this command can change the rules.

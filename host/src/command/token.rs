@@ -1,13 +1,13 @@
 //! `toolyard token`: makes a token for a client. Only its output contains the token.
 
-use super::WrongUsage;
+use crate::config::Flags;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
 use sha2::{Digest as _, Sha256};
 use std::process::ExitCode;
-use toolyard_cli::{output, say, tell};
+use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_console::Role;
 use toolyard_dispatch::Timestamp;
 use toolyard_transport::auth::is_scope;
@@ -38,29 +38,20 @@ pub struct Options {
 const PREFIX: &str = "toolyard_";
 
 /// Prints the token on stdout, and its configuration stanza on stderr.
-pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if !plain(&options.name) || options.name.len() > 64 {
         let name = &options.name;
-        return Err(WrongUsage(format!(
-            "expected a name of up to 64 letters, digits and signs, not `{name}`"
-        ))
-        .into());
+        bail_usage!("expected a name of up to 64 letters, digits and signs, not `{name}`");
     }
     if let Some(scope) = options.scopes.iter().find(|scope| !is_scope(scope)) {
-        return Err(WrongUsage(format!(
-            "expected a scope without spaces, quotes and backslashes, not `{scope}`"
-        ))
-        .into());
+        bail_usage!("expected a scope without spaces, quotes and backslashes, not `{scope}`");
     }
     if let Some(moment) = options.expires.as_deref().filter(|text| Timestamp::around(text).is_none()) {
-        return Err(
-            WrongUsage(format!("expected a time such as 2027-01-01T00:00:00Z, not `{moment}`")).into()
-        );
+        bail_usage!("expected a time such as 2027-01-01T00:00:00Z, not `{moment}`");
     }
     if Role::of_name(&options.role).is_none() {
-        let role = &options.role;
-        return Err(WrongUsage(format!("expected the role viewer, approver or admin, not `{role}`")).into());
+        bail_usage!("expected the role viewer, approver or admin, not `{}`", options.role);
     }
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).context("cannot get random numbers from this machine")?;

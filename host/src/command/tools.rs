@@ -1,22 +1,35 @@
 //! `toolyard tools`.
 
-use super::table::table;
+use super::table::{self, Column, table};
 use super::{configure, start_log};
-use crate::assemble;
 use crate::config::limits::Limits as HostLimits;
 use crate::config::value::LockMode;
 use crate::config::{Config, Flags};
 use crate::install::folder::PluginFolder;
 use crate::install::held;
 use crate::lock_file::stem;
-use crate::plugin_folder;
+use crate::{assemble, plugin_folder};
 use clap::Args;
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
-use toolyard_dispatch::{Catalog, OnClientTimeout, TaskSupport, visible};
+use toolyard_dispatch::{Catalog, OnClientTimeout, TaskSupport, ToolSpec, visible};
 use toolyard_engine::{PluginReport, PluginState, Plugins};
 use toolyard_manifest::{Limits, Unit};
 use toolyard_trust::lock::Signer;
+
+const COLUMNS: [Column<ToolSpec>; 7] = [
+    Column::new("TOOL", "tool", |spec| spec.name().into()),
+    Column::new("TASKS", "taskSupport", |spec| spec.task_support.as_str().into()),
+    Column::new("PLUGIN", "plugin", |spec| spec.plugin.as_str().into()),
+    Column::shown("DIGEST", |spec| spec.digest.to_string().chars().take(12).collect::<String>().into()),
+    Column::member("digest", |spec| spec.digest.to_string().into()),
+    Column::shown("DESCRIPTION", |spec| description(spec).lines().next().into()),
+    Column::member("description", |spec| description(spec).into()),
+];
+
+fn description(spec: &ToolSpec) -> &str {
+    spec.description.description.as_deref().unwrap_or_default()
+}
 
 /// The options of `tools`.
 #[derive(Debug, Args)]
@@ -50,35 +63,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             print_bridge(&snapshot.catalog, &config, options.json);
             return Ok(print_refused(&snapshot.plugins, options.json));
         }
-        let mut table = table(&["TOOL", "TASKS", "PLUGIN", "DIGEST", "DESCRIPTION"]);
-        for tool in snapshot.catalog.tools() {
-            let spec = tool.spec();
-            let support = spec.task_support.as_str();
-            let description = spec.description.description.as_deref().unwrap_or_default();
-            if options.json {
-                let line = serde_json::json!({
-                    "tool": spec.name(), "taskSupport": support, "plugin": spec.plugin,
-                    "digest": spec.digest.to_string(), "description": description,
-                });
-                output::json(line);
-            } else {
-                let first = description.lines().next().unwrap_or_default().to_owned();
-                table.add_row([
-                    spec.name().to_owned(),
-                    support.to_owned(),
-                    spec.plugin.clone(),
-                    spec.digest.to_string().chars().take(12).collect(),
-                    first,
-                ]);
-            }
-        }
         let providers = snapshot.catalog.providers();
-        if !options.json {
-            if !snapshot.catalog.is_empty() {
-                say!("{table}");
-            } else if providers.is_empty() {
-                say!("Nothing in {}.", config.plugins.display());
-            }
+        if !snapshot.catalog.is_empty() {
+            table::list(&COLUMNS, snapshot.catalog.tools().map(|tool| tool.spec()), options.json);
+        } else if providers.is_empty() && !options.json {
+            say!("Nothing in {}.", config.plugins.display());
         }
         for provider in providers {
             let spec = provider.spec();

@@ -1,7 +1,7 @@
 //! `toolyard update`: fetches new versions of plugins, and holds those that change what a tool says of itself or what it
 //! reaches for.
 
-use super::plugins;
+use super::{plugins, run_until_stopped};
 use crate::assemble;
 use crate::config::{Config, Flags};
 use crate::install::candidate::{self, Verified};
@@ -40,7 +40,7 @@ pub struct Options {
 /// Updates the plugins. Fails if one of them cannot be updated; the others are updated nevertheless.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
-    assemble::with_runtimes(|_| async move { plugins::until_stopped(update_all(&config, options)).await })
+    run_until_stopped(update_all(&config, options))
 }
 
 async fn update_all(config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
@@ -52,8 +52,8 @@ async fn update_all(config: &Config, options: &Options) -> anyhow::Result<ExitCo
     let (mut code, mut is_failed) = (0, false);
     for name in names {
         match update(config, &engine, &name, options).await {
-            Ok(Updated::Done) => {}
-            Ok(Updated::Held) => code = UNDECIDED,
+            Ok(false) => {}
+            Ok(true) => code = UNDECIDED,
             Err(error) => {
                 tell!("toolyard: {name}: {error:#}");
                 is_failed |= !error.is::<Undecided>();
@@ -65,17 +65,13 @@ async fn update_all(config: &Config, options: &Options) -> anyhow::Result<ExitCo
     Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::from(code) })
 }
 
-enum Updated {
-    Done,
-    Held,
-}
-
+/// Updates a plugin. Returns whether the new version is held.
 async fn update(
     config: &Config,
     engine: &Arc<Engine>,
     name: &str,
     options: &Options,
-) -> anyhow::Result<Updated> {
+) -> anyhow::Result<bool> {
     let files = PluginFiles::of(name);
     let pinned =
         |lock: &Lock| lock.entry(&files.component).cloned().context("the lock file no longer lists it");
@@ -85,7 +81,7 @@ async fn update(
             "{name}  unchanged: {} has no versions; remove it, and add it with its new --sha256",
             entry.source
         );
-        return Ok(Updated::Done);
+        return Ok(false);
     }
     let fetched = fetch_again(config, &entry).await?;
     let folder = PluginFolder::open(&config.plugins).await?;
@@ -98,7 +94,7 @@ async fn update(
         let withdrawn = if options.dry_run { false } else { held::forget(config, name)? };
         let withdrawn = if withdrawn { "; the version that was held is withdrawn" } else { "" };
         say!("{name}  unchanged: {}{withdrawn}", entry.digest.short());
-        return Ok(Updated::Done);
+        return Ok(false);
     }
     let reasons = candidate.reasons(engine, &folder, &entry).await?;
     if !reasons.is_empty() {
@@ -115,18 +111,18 @@ async fn update(
              then",
             candidate.entry.digest
         );
-        return Ok(Updated::Held);
+        return Ok(true);
     }
     if options.dry_run {
         say!("{name}  would become {}", candidate.entry.digest.short());
-        return Ok(Updated::Done);
+        return Ok(false);
     }
     let digest = candidate.entry.digest;
     candidate.take(&folder, &mut lock)?;
     held::forget(config, name)?;
     say!("{name}  updated: {} -> {}", entry.digest.short(), digest.short());
     plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
-    Ok(Updated::Done)
+    Ok(false)
 }
 
 /// Fetches the version that the source of an entry has now.
@@ -244,18 +240,13 @@ impl Published {
 
     /// A tag can be moved back to a version with a known fault, whose signature stays good.
     fn is_older_than(&self, other: &Self) -> Option<String> {
-        match (&self.version, &other.version) {
-            (Some(new), Some(old)) if new < old => {
-                return Some(format!("it is the older version {new}; the plugin is {old}"));
-            }
-            _ => {}
+        if let (Some(new), Some(old)) = (&self.version, &other.version)
+            && new < old
+        {
+            return Some(format!("it is the older version {new}; the plugin is {old}"));
         }
-        match (self.created, other.created) {
-            (Some(new), Some(old)) if new < old => {
-                Some(format!("it is older, made at {new}; the plugin was made at {old}"))
-            }
-            _ => None,
-        }
+        let (new, old) = (self.created?, other.created?);
+        (new < old).then(|| format!("it is older, made at {new}; the plugin was made at {old}"))
     }
 }
 

@@ -1,12 +1,11 @@
 //! `toolyard verify`: compares the plugin folder with its lock file, without a network.
 
-use super::plugins;
+use super::{plugins, run_until_stopped};
 use crate::assemble;
 use crate::config::value::LockMode;
 use crate::config::{Config, Flags};
-use crate::install::candidate;
 use crate::install::folder::{PluginFiles, PluginFolder};
-use crate::install::{UNDECIDED, held};
+use crate::install::{UNDECIDED, candidate, held};
 use crate::lock_file::stem;
 use anyhow::bail;
 use clap::Args;
@@ -39,17 +38,14 @@ struct Finding {
 /// Verifies the folder. The exit code is 3 if a component is not as the lock file says.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = plugins::configured(flags)?;
-    assemble::with_runtimes(|_| async move {
-        plugins::until_stopped(async {
-            let findings = verify(&config).await?;
-            findings.iter().for_each(|finding| show(finding, options.json));
-            if findings.is_empty() && !options.json {
-                say!("Nothing in {}.", config.plugins.display());
-            }
-            let is_fine = findings.iter().all(|finding| finding.problems.is_empty());
-            Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
-        })
-        .await
+    run_until_stopped(async {
+        let findings = verify(&config).await?;
+        findings.iter().for_each(|finding| show(finding, options.json));
+        if findings.is_empty() && !options.json {
+            say!("Nothing in {}.", config.plugins.display());
+        }
+        let is_fine = findings.iter().all(|finding| finding.problems.is_empty());
+        Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
     })
 }
 
@@ -122,15 +118,13 @@ async fn compare(
     match engine.check(&folder.path().join(&entry.file)).await {
         Err(error) => finding.problems.push(error.why.to_string()),
         Ok(report) => {
-            if let Err(why) = entry.check_grants(&report.grant_lines) {
-                finding.problems.push(why.to_string());
-            }
-            if let Err(why) = entry.check_settings(&report.setting_lines) {
-                finding.problems.push(why.to_string());
-            }
-            if let Err(why) = entry.check_definitions(&candidate::definitions(&report.definitions)?) {
-                finding.problems.push(why.to_string());
-            }
+            let checks = [
+                entry.check_grants(&report.grant_lines),
+                entry.check_settings(&report.setting_lines),
+                entry.check_definitions(&candidate::definitions(&report.definitions)?),
+            ];
+            let refusals = checks.into_iter().filter_map(Result::err);
+            finding.problems.extend(refusals.map(|why| why.to_string()));
             if entry.settings.is_none() {
                 let name = stem(&entry.file);
                 finding.notes.push(format!(

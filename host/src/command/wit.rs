@@ -1,12 +1,13 @@
 //! `toolyard wit`: writes the contract with plugins into a folder.
 
 use super::WrongUsage;
+use crate::config::Flags;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_cli::replace::{readable, replace};
-use toolyard_cli::{read, say};
+use toolyard_cli::{bail_usage, read, say};
 use toolyard_workshop::contract::{self, WIT, WORLD};
 
 /// The options of `wit`.
@@ -33,7 +34,7 @@ enum Bindings {
 }
 
 /// Writes the files.
-pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let files = match options.lang {
         None => WIT.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).to_vec(),
         Some(Bindings::C) => {
@@ -51,11 +52,10 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         }) {
             Some(true) => {}
             Some(false) if !options.force => {
-                return Err(WrongUsage(format!(
+                bail_usage!(
                     "{} already exists with other content; nothing was written (--force overwrites it)",
                     path.display()
-                ))
-                .into());
+                );
             }
             _ => new.push((path, bytes)),
         }

@@ -1,7 +1,7 @@
 //! The table `[auth]`: who may call, and how the host authenticates them.
 
 use super::limits::Limits;
-use super::value::Value as _;
+use super::value::{Value as _, hex_bytes};
 use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Auth {
     issuers: Vec<Issuer>,
 }
 
-/// One of `[[auth.tokens]]`.
+/// An entry of `[[auth.tokens]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Token {
@@ -45,7 +45,7 @@ struct Token {
     local: bool,
 }
 
-/// One of `[[auth.issuers]]`.
+/// An entry of `[[auth.issuers]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Issuer {
@@ -80,7 +80,7 @@ impl Auth {
     ///
     /// # Errors
     /// The value that does not fit, and the expected form.
-    pub fn meaning(self, base: &Path, limits: &Limits) -> anyhow::Result<AuthSettings> {
+    pub fn resolve(self, base: &Path, limits: &Limits) -> anyhow::Result<AuthSettings> {
         let resource = match &self.resource {
             Some(text) => Some(address("`auth.resource`", text)?),
             None if self.issuers.is_empty() => None,
@@ -93,7 +93,7 @@ impl Auth {
         check_scopes("`auth.required-scopes`", &self.required_scopes)?;
         let mut tokens: Vec<TokenSettings> = Vec::new();
         for token in self.tokens {
-            let token = token.meaning()?;
+            let token = token.resolve()?;
             ensure!(
                 tokens.iter().all(|other| other.name != token.name && other.sha256 != token.sha256),
                 "[[auth.tokens]] `{}`: another token has the same name or hash",
@@ -103,7 +103,7 @@ impl Auth {
         }
         let mut issuers: Vec<IssuerSettings> = Vec::new();
         for issuer in self.issuers {
-            let issuer = issuer.meaning(base, resource.as_ref())?;
+            let issuer = issuer.resolve(base, resource.as_ref())?;
             ensure!(
                 issuers.iter().all(|other| other.issuer != issuer.issuer),
                 "[[auth.issuers]] `{}`: the issuer is listed twice",
@@ -130,7 +130,7 @@ impl Auth {
 }
 
 impl Token {
-    fn meaning(self) -> anyhow::Result<TokenSettings> {
+    fn resolve(self) -> anyhow::Result<TokenSettings> {
         let name = self.name;
         // Logs and rules show it as `token:NAME`.
         ensure!(
@@ -145,7 +145,7 @@ impl Token {
                 at("token")
             );
         }
-        let Some(sha256) = self.sha256.as_deref().and_then(digest) else {
+        let Some(sha256) = self.sha256.as_deref().and_then(hex_bytes) else {
             bail!(
                 "{}: expected the SHA-256 of the token in 64 hexadecimal digits; \
                  `toolyard token {name}` makes a token and says what to write here",
@@ -172,7 +172,7 @@ impl Token {
 }
 
 impl Issuer {
-    fn meaning(self, base: &Path, resource: Option<&Address>) -> anyhow::Result<IssuerSettings> {
+    fn resolve(self, base: &Path, resource: Option<&Address>) -> anyhow::Result<IssuerSettings> {
         let issuer = address("[[auth.issuers]] `issuer`", &self.issuer)?;
         let at = |key: &str| format!("[[auth.issuers]] `{}`, `{key}`", self.issuer);
         let safe = |key: &str, text: &str| {
@@ -217,17 +217,6 @@ fn check_scopes(key: &str, scopes: &[String]) -> anyhow::Result<()> {
         None => Ok(()),
         Some(scope) => bail!("{key}: expected scopes without spaces, quotes and backslashes, not `{scope}`"),
     }
-}
-
-pub(super) fn digest(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (place, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some(digest)
 }
 
 #[cfg(test)]

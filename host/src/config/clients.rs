@@ -60,7 +60,7 @@ impl BridgeTables {
     ///
     /// # Errors
     /// The value that does not fit.
-    pub fn meaning(
+    pub fn resolve(
         &self,
         limits: &Limits,
         has_set: impl Fn(&str) -> bool,
@@ -69,7 +69,7 @@ impl BridgeTables {
         let task_clients = task_clients.context("`bridge.task-clients`")?;
         let mut clients = Vec::new();
         for (place, row) in self.clients.iter().enumerate() {
-            clients.push(row.meaning().with_context(|| format!("[[bridge.clients]], row {}", place + 1))?);
+            clients.push(row.resolve().with_context(|| format!("[[bridge.clients]], row {}", place + 1))?);
         }
         for (name, after, wait) in KNOWN {
             let name = pattern(name)?;
@@ -103,7 +103,7 @@ impl BridgeTables {
 }
 
 impl ClientRow {
-    fn meaning(&self) -> anyhow::Result<BridgedClient> {
+    fn resolve(&self) -> anyhow::Result<BridgedClient> {
         let time = |key: &str, text: &Option<String>| {
             let time = text.as_deref().map(Duration::read).transpose();
             time.map_err(|expected| anyhow::anyhow!("`{key}`: {expected}"))
@@ -127,13 +127,13 @@ mod tests {
 
     fn read(text: &str) -> anyhow::Result<BridgeSettings> {
         let tables: BridgeTables = toml::from_str(text)?;
-        Ok(tables.meaning(&Limits::default(), |_| false)?.expect("is on by default"))
+        Ok(tables.resolve(&Limits::default(), |_| false)?.expect("is on by default"))
     }
 
     #[test]
     fn a_key_that_is_set_counts_for_every_client_without_a_row_of_the_operator() {
         let limits = Limits { bridge_after: Duration::from_secs(3), ..Limits::default() };
-        let bridge = BridgeTables::default().meaning(&limits, |key| key == "bridge.after");
+        let bridge = BridgeTables::default().resolve(&limits, |key| key == "bridge.after");
         let code = bridge.expect("valid").expect("is on").terms(Some("claude-code"));
         assert_eq!((code.after, code.wait), (Duration::from_secs(3), Duration::from_secs(100)));
     }
@@ -170,7 +170,7 @@ mod tests {
             assert!(format!("{error:#}").contains(says), "{error:#}");
         }
         let limits = Limits { bridge_wait: Duration::from_secs(56), ..Limits::default() };
-        let error = BridgeTables::default().meaning(&limits, |_| false).expect_err("too long");
+        let error = BridgeTables::default().resolve(&limits, |_| false).expect_err("too long");
         assert!(error.to_string().contains("at most 55s"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! The table `[console]`: where the console listens, and the people who log in by a token.
 
-use super::auth::digest;
 use super::limits::Limits;
-use super::spelled_out;
+use super::resolve_localhost;
+use super::value::hex_bytes;
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub struct ConsoleTables {
 /// The keys of these tables.
 pub const KEYS: [&str; 1] = ["console.users"];
 
-/// One of `[[console.users]]`.
+/// An entry of `[[console.users]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct UserRow {
@@ -34,7 +34,7 @@ struct UserRow {
 /// The console.
 #[derive(Debug, Clone)]
 pub struct Console {
-    /// Its address, or the rule that chooses it.
+    /// The address, or the rule that chooses it.
     pub listen: ConsoleListen,
     /// Host names under which it may be addressed, besides its own and those of loopback.
     pub names: Vec<String>,
@@ -60,7 +60,7 @@ impl ConsoleTables {
     ///
     /// # Errors
     /// The value that does not fit.
-    pub fn meaning(
+    pub fn resolve(
         self,
         listen: Option<&str>,
         names: Vec<String>,
@@ -69,7 +69,7 @@ impl ConsoleTables {
     ) -> anyhow::Result<Console> {
         let mut users: Vec<ConsoleUser> = Vec::new();
         for row in self.users {
-            let user = row.meaning()?;
+            let user = row.resolve()?;
             ensure!(
                 users.iter().all(|other| other.name != user.name && other.token_sha256 != user.token_sha256),
                 "[[console.users]] `{}`: another user has the same name or token",
@@ -90,13 +90,13 @@ impl ConsoleTables {
 }
 
 impl UserRow {
-    fn meaning(self) -> anyhow::Result<ConsoleUser> {
+    fn resolve(self) -> anyhow::Result<ConsoleUser> {
         let Self { name, token_sha256, role, contents } = self;
         let at = |key: &str| format!("[[console.users]] `{name}`: `{key}`");
         let is_plain =
             !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic());
         ensure!(is_plain, "[[console.users]]: expected a name of up to 64 letters, digits and signs");
-        let token_sha256 = token_sha256.as_deref().and_then(digest).with_context(|| {
+        let token_sha256 = token_sha256.as_deref().and_then(hex_bytes).with_context(|| {
             format!(
                 "{}: expected the SHA-256 of the token in 64 hexadecimal digits; `toolyard token {name} --console` \
                  makes a token and says what to write here",
@@ -114,7 +114,7 @@ fn parse_listen(text: Option<&str>, on_network: bool) -> anyhow::Result<ConsoleL
     match text {
         None | Some("auto") => Ok(ConsoleListen::Auto),
         Some("off") => Ok(ConsoleListen::Off),
-        Some(text) => match spelled_out(text).parse::<SocketAddr>() {
+        Some(text) => match resolve_localhost(text).parse::<SocketAddr>() {
             Ok(address) if on_network || address.ip().is_loopback() => Ok(ConsoleListen::At(address)),
             Ok(address) => bail!(
                 "`console.listen`: {address} can be reached from other machines; if that is meant, set \

@@ -1,6 +1,7 @@
 //! The encryption keys of tasks, from a file that only its owner can read or from the environment. The host
 //! reads them when it opens a store. No stored or shown configuration contains them.
 
+use super::value::hex_bytes;
 use anyhow::{Context as _, bail};
 use std::fs::File;
 use std::io::Read as _;
@@ -13,7 +14,7 @@ use toolyard_store::Keyring;
 pub const VARIABLE: &str = "TOOLYARD_ENCRYPTION_KEYS";
 
 /// The largest key file, in bytes.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// The mode bits of users other than the owner.
 const OTHERS: u32 = 0o077;
@@ -52,7 +53,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
         );
     }
     let mut text = String::new();
-    file.take(MOST_BYTES).read_to_string(&mut text)?;
+    file.take(MAX_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -63,22 +64,10 @@ fn parse(text: &str) -> anyhow::Result<Option<Arc<Keyring>>> {
         let line = line.split('#').next().unwrap_or_default().trim();
         if !line.is_empty() {
             let expected = "expected a key of 64 hexadecimal digits, as `openssl rand -hex 32` makes one";
-            keys.push(key(line).with_context(|| format!("line {}: {expected}", number + 1))?);
+            keys.push(hex_bytes(line).with_context(|| format!("line {}: {expected}", number + 1))?);
         }
     }
     Ok(Keyring::new(keys))
-}
-
-fn key(text: &str) -> Option<[u8; 32]> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let mut key = [0; 32];
-    for (byte, pair) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(key)
 }
 
 #[cfg(test)]

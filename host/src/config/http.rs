@@ -21,7 +21,7 @@ impl Http {
     ///
     /// # Errors
     /// The name that does not fit.
-    pub fn meaning(&self) -> anyhow::Result<AllowedNames> {
+    pub fn resolve(&self) -> anyhow::Result<AllowedNames> {
         AllowedNames::new(&self.hosts, &self.origins).context("in [http]")
     }
 }

@@ -11,7 +11,7 @@ use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
 use toolyard_store::TimelineBounds;
 use toolyard_trust::policy::Requirement;
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(test), expect(dead_code, reason = "the page of settings is made from it by a test"))]
 pub struct Row {
@@ -21,16 +21,8 @@ pub struct Row {
     pub kind: &'static str,
     /// The default, as an operator would write it.
     pub default: &'static str,
-    /// Its effect, and the operator's reason to change it.
+    /// The effect, and the operator's reason to change it.
     pub sentence: &'static str,
-}
-
-impl Row {
-    /// The environment variable.
-    #[must_use]
-    pub fn variable(&self) -> String {
-        variable(self.key)
-    }
 }
 
 /// The environment variable of a key.

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toolyard_cli::read;
+use toolyard_registry::Registry;
 use toolyard_trust::key::PublicKey;
 use toolyard_trust::policy::{Policy, Requirement, SignerRule};
 
@@ -24,7 +25,7 @@ pub struct PluginTables {
 /// The keys of these tables.
 pub const KEYS: [&str; 1] = ["plugins.signers"];
 
-/// One of `[[plugins.signers]]`.
+/// An entry of `[[plugins.signers]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct SignerRow {
@@ -38,25 +39,13 @@ struct SignerRow {
     require_signature: Option<Requirement>,
 }
 
-/// One table `[registries."HOST"]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct RegistryTable {
-    /// A file of certificates in PEM form that are trusted besides those of the system.
-    pub ca: Option<PathBuf>,
-    /// Whether to speak HTTP without TLS.
-    pub plain_http: bool,
-}
+/// The tables `[registries."HOST"]`, by host and port.
+pub type RegistryTables = BTreeMap<String, Registry>;
 
-impl RegistryTable {
-    /// The table of a configuration file in the folder `base`.
-    pub fn under(self, base: &Path) -> Self {
-        Self { ca: self.ca.map(|path| base.join(path)), ..self }
-    }
+/// The table of a configuration file in the folder `base`.
+pub fn under(registry: Registry, base: &Path) -> Registry {
+    Registry { ca: registry.ca.map(|path| base.join(path)), ..registry }
 }
-
-/// The registries as written, by host and port.
-pub type RegistryTables = BTreeMap<String, RegistryTable>;
 
 /// Reads `[plugins]`. `plugins` may also be the path of the folder, which this reader skips.
 pub fn table_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PluginTables, D::Error> {
@@ -86,14 +75,14 @@ impl PluginTables {
     ///
     /// # Errors
     /// The value that does not fit, or the key that cannot be read.
-    pub fn meaning(self, base: &Path, limits: &Limits) -> anyhow::Result<Policy> {
-        let rules = self.signers.into_iter().map(|row| row.meaning(base)).collect::<Result<_, _>>()?;
+    pub fn resolve(self, base: &Path, limits: &Limits) -> anyhow::Result<Policy> {
+        let rules = self.signers.into_iter().map(|row| row.resolve(base)).collect::<Result<_, _>>()?;
         Ok(Policy { rules, default: limits.require_signature })
     }
 }
 
 impl SignerRow {
-    fn meaning(self, base: &Path) -> anyhow::Result<SignerRule> {
+    fn resolve(self, base: &Path) -> anyhow::Result<SignerRule> {
         let Self { from, keys, identity, issuer, require_signature } = self;
         ensure!(
             !from.is_empty(),

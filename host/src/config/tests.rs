@@ -3,10 +3,10 @@ use super::*;
 use toolyard_trust::policy::Requirement;
 
 fn written(text: &str) -> anyhow::Result<Config> {
-    let mut written = Written::default();
+    let mut written = RawConfig::default();
     written.take_file(text)?;
     let flags = Flags { plugins: Some("p".into()), data: Some("d".into()), ..Flags::default() };
-    written.meaning(&flags, None, Path::new("/base"))
+    written.resolve(&flags, None, Path::new("/base"))
 }
 
 fn refusal(text: &str) -> String {
@@ -87,7 +87,7 @@ fn a_dropped_key_is_refused_with_a_sentence_that_says_what_the_host_does_instead
         let by_flag = Config::read(&Flags { set: vec![format!("{key}=7")], ..Flags::default() }, None);
         let variable = limits::variable(key);
         let by_variable =
-            Written::default().take_environment(|name| (name == variable).then(|| "1s".to_owned()));
+            RawConfig::default().take_environment(|name| (name == variable).then(|| "1s".to_owned()));
         let by_variable = format!("{:#}", by_variable.expect_err(key));
         assert!(by_variable.contains(&variable), "{by_variable}");
         for refusal in [in_file, by_variable, format!("{:#}", by_flag.expect_err(key))] {
@@ -152,7 +152,7 @@ fn the_filter_of_the_log_has_a_key_of_its_own_beside_the_format() {
         let config = written(text).expect(text);
         assert_eq!((config.log.as_deref(), config.limits.log_format), (filter, format), "{text}");
     }
-    let mut written = Written::default();
+    let mut written = RawConfig::default();
     written
         .take_environment(|name| (name == "TOOLYARD_LOG_FORMAT").then(|| "json".to_owned()))
         .expect("valid");
@@ -175,7 +175,7 @@ fn the_admin_listener_and_traces_are_off_until_they_are_named() {
 fn every_default_in_the_table_is_valid_and_every_key_has_a_variable_of_its_own() {
     let limits = Limits::default();
     assert_eq!(limits.memory.as_u64(), 64 << 20);
-    let mut variables: Vec<_> = TABLE.iter().map(limits::Row::variable).collect();
+    let mut variables: Vec<_> = TABLE.iter().map(|row| limits::variable(row.key)).collect();
     variables.sort();
     variables.dedup();
     assert_eq!(variables.len(), TABLE.len());
@@ -197,7 +197,7 @@ fn the_page_of_settings_is_the_table() {
             row.default,
             row.kind,
             row.sentence,
-            row.variable()
+            limits::variable(row.key)
         ));
     }
     let wanted = format!("{before}{head}{rows}\n{after}");

@@ -19,6 +19,24 @@ pub trait Value: Sized {
     fn read(text: &str) -> Result<Self, String>;
 }
 
+/// The value of one of these words.
+fn one_of<T: Copy>(text: &str, kind: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text.trim());
+    found.map(|(_, value)| *value).ok_or_else(|| format!("expected {kind}, not `{}`", text.trim()))
+}
+
+/// The 32 bytes that 64 hexadecimal digits stand for.
+pub fn hex_bytes(text: &str) -> Option<[u8; 32]> {
+    let (digits, mut bytes) = (text.as_bytes(), [0; 32]);
+    if digits.len() != 2 * bytes.len() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
 impl Value for bool {
     const KIND: &'static str = "true or false";
 
@@ -125,11 +143,7 @@ impl Value for LogFormat {
     const KIND: &'static str = "text or json";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
-        }
+        one_of(text, Self::KIND, &[("text", Self::Text), ("json", Self::Json)])
     }
 }
 
@@ -139,7 +153,7 @@ pub struct Prefix(String);
 
 impl Prefix {
     /// The most characters, so that the longest name has 64, with the host's own prefix before it.
-    const MOST: usize = 40;
+    const MAX_LENGTH: usize = 40;
 
     /// The text.
     #[must_use]
@@ -153,10 +167,10 @@ impl Value for Prefix {
 
     fn read(text: &str) -> Result<Self, String> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        if text.len() <= Self::MOST && text.bytes().all(fits) {
+        if text.len() <= Self::MAX_LENGTH && text.bytes().all(fits) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!("expected at most {} {}, not `{text}`", Self::MOST, Self::KIND))
+        Err(format!("expected at most {} {}, not `{text}`", Self::MAX_LENGTH, Self::KIND))
     }
 }
 
@@ -164,11 +178,7 @@ impl Value for OnClientTimeout {
     const KIND: &'static str = "keep or stop";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "keep" => Ok(Self::Keep),
-            "stop" => Ok(Self::Stop),
-            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
-        }
+        one_of(text, Self::KIND, &[("keep", Self::Keep), ("stop", Self::Stop)])
     }
 }
 
@@ -176,22 +186,18 @@ impl Value for OutputSchemas {
     const KIND: &'static str = "union or drop";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "union" => Ok(Self::Union),
-            "drop" => Ok(Self::Drop),
-            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
-        }
+        one_of(text, Self::KIND, &[("union", Self::Union), ("drop", Self::Drop)])
     }
 }
 
 /// How far the lock file is obeyed (`plugins.lock`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// Its entries are enforced; a file without an entry is loaded.
+    /// The entries are enforced; a file without an entry is loaded.
     Auto,
     /// A file without an entry is refused.
     Enforce,
-    /// It is ignored.
+    /// The file is ignored.
     Off,
 }
 
@@ -199,12 +205,7 @@ impl Value for LockMode {
     const KIND: &'static str = "auto, enforce or off";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "auto" => Ok(Self::Auto),
-            "enforce" => Ok(Self::Enforce),
-            "off" => Ok(Self::Off),
-            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
-        }
+        one_of(text, Self::KIND, &[("auto", Self::Auto), ("enforce", Self::Enforce), ("off", Self::Off)])
     }
 }
 
@@ -212,12 +213,11 @@ impl Value for Requirement {
     const KIND: &'static str = "none, first-use or always";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "none" => Ok(Self::None),
-            "first-use" => Ok(Self::FirstUse),
-            "always" => Ok(Self::Always),
-            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
-        }
+        one_of(
+            text,
+            Self::KIND,
+            &[("none", Self::None), ("first-use", Self::FirstUse), ("always", Self::Always)],
+        )
     }
 }
 
@@ -247,12 +247,10 @@ impl Value for AuditTo {
     const KIND: &'static str = "auto, file, stderr or off";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "auto" => Ok(Self::Auto),
-            "file" => Ok(Self::File),
-            "stderr" => Ok(Self::Stderr),
-            "off" => Ok(Self::Off),
-            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
-        }
+        one_of(
+            text,
+            Self::KIND,
+            &[("auto", Self::Auto), ("file", Self::File), ("stderr", Self::Stderr), ("off", Self::Off)],
+        )
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 use toolyard_cli::read;
 use toolyard_registry::reference::Source;
-use toolyard_registry::{Artifact, Client, Proxies, Registry, Settings, credentials, layout};
+use toolyard_registry::{Artifact, Client, Proxies, Settings, credentials, layout};
 use toolyard_trust::Digest;
 use toolyard_trust::signature::{Signature, Subject};
 
@@ -21,12 +21,8 @@ const MAX_BUNDLE_BYTES: u64 = 64 << 10;
 /// # Errors
 /// If a certificate cannot be read.
 pub fn client(config: &Config) -> anyhow::Result<Client> {
-    let registry = |table: &crate::config::plugins::RegistryTable| Registry {
-        ca: table.ca.clone(),
-        plain_http: table.plain_http,
-    };
     Ok(Client::new(Settings {
-        registries: config.registries.iter().map(|(host, table)| (host.clone(), registry(table))).collect(),
+        registries: config.registries.clone(),
         proxies: Proxies::from_environment(),
         ..Settings::new(config.limits.component.as_u64(), credentials::Store::from_environment())
     })?)

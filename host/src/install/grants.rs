@@ -1,13 +1,13 @@
 //! The grants that a person gives to a plugin while it is installed: by flags, or by answers on a terminal.
 
 use super::Undecided;
+use crate::prompt;
 use anyhow::Context as _;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 use toolyard_cli::{WrongUsage, tell};
 use toolyard_engine::{CheckReport, ImportUse};
 
-/// One grant.
+/// A grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
     /// A folder: the guest's path, the path on this machine, and `read` or `write`.
@@ -27,9 +27,9 @@ pub enum Grant {
     Udp(String),
     /// An environment variable.
     Env {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its value.
+        /// The value.
         value: String,
     },
     /// Nothing, for every use that no other grant is about.
@@ -81,26 +81,21 @@ impl Grant {
     }
 }
 
-/// The flag for a use, as an example.
-const fn example(used: ImportUse) -> &'static str {
+/// The key of a grant for a use, examples of its value, and the question about it.
+const fn words(used: ImportUse) -> (&'static str, &'static [&'static str], &'static str) {
     match used {
-        ImportUse::Files => "--grant fs:/data=./data:read",
-        ImportUse::Http => "--grant http=api.example.com",
-        ImportUse::Tcp => "--grant tcp=db.example.com:5432",
-        ImportUse::Udp => "--grant udp=192.0.2.1:53",
-        ImportUse::Environment => "--grant env:LANG=C",
+        ImportUse::Files => ("fs:", &["/data=./data:read"], "Which folders may it use"),
+        ImportUse::Http => ("http=", &["api.example.com", "*.example.com"], "Which hosts may it reach"),
+        ImportUse::Tcp => ("tcp=", &["db.example.com:5432"], "Which peers may it connect to over TCP"),
+        ImportUse::Udp => ("udp=", &["192.0.2.1:53"], "Which peers may it send to over UDP"),
+        ImportUse::Environment => ("env:", &["LANG=C"], "Which environment variables does it get"),
     }
 }
 
-/// The question about a use.
-const fn question(used: ImportUse) -> &'static str {
-    match used {
-        ImportUse::Files => "Which folders may it use, such as /data=./data:read?",
-        ImportUse::Http => "Which hosts may it reach, such as api.example.com or *.example.com?",
-        ImportUse::Tcp => "Which peers may it connect to over TCP, such as db.example.com:5432?",
-        ImportUse::Udp => "Which peers may it send to over UDP, such as 192.0.2.1:53?",
-        ImportUse::Environment => "Which environment variables does it get, such as LANG=C?",
-    }
+/// The flag for a use, as an example.
+fn example(used: ImportUse) -> String {
+    let (key, examples, _) = words(used);
+    format!("--grant {key}{}", examples.first().copied().unwrap_or_default())
 }
 
 /// The answers of a person.
@@ -125,9 +120,9 @@ pub async fn decide(report: &CheckReport, flags: &[Grant], asks: bool) -> anyhow
     if open.is_empty() {
         return Ok(granted);
     }
-    if !is_attended() {
+    if !prompt::is_attended() {
         let does: Vec<&str> = open.iter().map(|used| used.does()).collect();
-        let flags: Vec<&str> = open.iter().map(|used| example(*used)).collect();
+        let flags: Vec<String> = open.iter().map(|used| example(*used)).collect();
         return Err(Undecided(format!(
             "{} {}, and nothing says what it may reach; add {}, or --grant none",
             report.file,
@@ -148,26 +143,15 @@ pub async fn decide(report: &CheckReport, flags: &[Grant], asks: bool) -> anyhow
 
 /// Asks until the answer can be understood.
 async fn ask_for(used: ImportUse) -> anyhow::Result<Vec<Grant>> {
+    let (key, examples, question) = words(used);
     loop {
-        let answer = line(&format!("{} [none] ", question(used))).await?;
+        let answer = line(&format!("{question}, such as {}? [none] ", examples.join(" or "))).await?;
         let words = answer.split([' ', ',']).filter(|word| !word.is_empty() && *word != "none");
-        let key = match used {
-            ImportUse::Files => "fs:",
-            ImportUse::Http => "http=",
-            ImportUse::Tcp => "tcp=",
-            ImportUse::Udp => "udp=",
-            ImportUse::Environment => "env:",
-        };
         match words.map(|word| format!("{key}{word}").parse()).collect::<Result<Vec<Grant>, String>>() {
             Ok(grants) => return Ok(grants),
             Err(_) => tell!("That is not of the form of the example."),
         }
     }
-}
-
-/// Whether a person is at the terminal who can be asked.
-pub fn is_attended() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks a question with the answer no unless the person types yes.
@@ -180,19 +164,8 @@ pub async fn agrees(question: &str) -> anyhow::Result<bool> {
 }
 
 async fn line(prompt: &str) -> anyhow::Result<String> {
-    let mut err = io::stderr();
-    // A terminal that is gone has no answer either, which the reading says.
-    let _ = err.write_all(prompt.as_bytes()).and_then(|()| err.flush());
-    let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).map(|length| (length, line))
-    });
-    match read.await.context("cannot read the answer")?.context("cannot read the answer")? {
-        (0, _) => {
-            Err(Undecided("the terminal was closed before all questions were answered".to_owned()).into())
-        }
-        (_, line) => Ok(line.trim().to_owned()),
-    }
+    let closed = || Undecided("the terminal was closed before all questions were answered".to_owned());
+    Ok(prompt::read_line(prompt).await?.ok_or_else(closed)?)
 }
 
 /// The text of a manifest with these grants and this prefix added. Everything else in it stays as it is.

@@ -6,7 +6,7 @@ use clap::Args;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
-use toolyard_cli::{WrongUsage, say, tell};
+use toolyard_cli::{bail_usage, say, tell};
 use toolyard_dispatch::{Caller, RawJson, Tasks, misfit, visible};
 
 /// Answer the open questions of a task.
@@ -59,7 +59,7 @@ pub async fn run(tasks: &Tasks, options: &Options) -> anyhow::Result<ExitCode> {
     if let Some((key, _)) = options.answers.iter().find(|(key, _)| !known(key)) {
         let keys: Vec<&str> = questions.iter().map(|question| question.key.as_str()).collect();
         let keys = visible::line(&keys.join(", ")).into_owned();
-        return Err(WrongUsage(format!("no open question has the key `{key}`; the keys are {keys}")).into());
+        bail_usage!("no open question has the key `{key}`; the keys are {keys}");
     }
     let mut responses = HashMap::new();
     for Question { key, method, params } in &questions {
@@ -67,7 +67,7 @@ pub async fn run(tasks: &Tasks, options: &Options) -> anyhow::Result<ExitCode> {
         let response = match given {
             Some((_, content)) => {
                 if let Some(fault) = misfit(params, content) {
-                    return Err(WrongUsage(format!("the answer to `{key}` does not fit: {fault}")).into());
+                    bail_usage!("the answer to `{key}` does not fit: {fault}");
                 }
                 RawJson::of(&serde_json::json!({"action": "accept", "content": content}))
             }

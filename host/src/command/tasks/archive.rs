@@ -1,6 +1,7 @@
 //! `toolyard tasks export` and `import`: all tasks as JSON lines.
 
 use super::{operator, timeline};
+use crate::command::counted;
 use crate::config::Config;
 use anyhow::{Context as _, bail};
 use bytesize::ByteSize;
@@ -283,7 +284,7 @@ fn noted(store: &dyn Backend, action: Action, count: u64) {
 }
 
 pub(super) fn tasks(count: u64) -> String {
-    format!("{count} task{}", if count == 1 { "" } else { "s" })
+    counted(count, "task")
 }
 
 /// A progress bar for terminals.

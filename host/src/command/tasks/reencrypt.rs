@@ -1,12 +1,12 @@
 //! `toolyard tasks reencrypt`: encrypts all tasks with the newest key.
 
 use super::archive::{progress, tasks};
-use crate::command::{WrongUsage, operator};
+use crate::command::operator;
 use crate::config::{Config, encryption};
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
-use toolyard_cli::{output, say};
+use toolyard_cli::{bail_usage, output, say};
 use toolyard_store::{Backend, ReencryptionReport, SealWith};
 
 /// Encrypt all tasks with the newest key, so that older keys can go.
@@ -34,8 +34,7 @@ pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<Exi
         (Some(_), false) => SealWith::Newest,
         (None, false) => {
             let variable = encryption::VARIABLE;
-            let text = format!("there is no key to encrypt with; set `encryption.key-file` or {variable}");
-            return Err(WrongUsage(text).into());
+            bail_usage!("there is no key to encrypt with; set `encryption.key-file` or {variable}");
         }
     };
     let how = match (&keys, options.plain) {

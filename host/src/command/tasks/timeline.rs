@@ -15,33 +15,23 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// Prints the attempts at a task and all its events.
 pub async fn show(tasks: &Tasks, id: &str, json: bool) -> anyhow::Result<()> {
-    let mut after = None;
-    let mut events = table(&["TIME", "ELAPSED", "ATTEMPT", "EVENT", "DETAILS"]);
-    let mut first = None;
-    loop {
-        let Timeline { events: found, more, .. } = page(tasks, id, after).await?;
-        for event in &found {
-            let began = first.get_or_insert(event.at.0);
-            if json {
-                output::json(as_json(event));
-                continue;
-            }
-            events.add_row([
-                event.at.to_string(),
-                format!("{:.3} s", (event.at.0 - *began) as f64 / 1_000.0),
-                event.attempt.to_string(),
-                event.kind.as_str().to_owned(),
-                event.details(),
-            ]);
-        }
-        after = found.last().map(|last| last.seq).or(after);
-        if !more {
-            break;
-        }
+    let events = of_task(tasks, id).await?;
+    if json {
+        events.iter().for_each(|event| output::json(as_json(event)));
+        return Ok(());
     }
-    if !json {
-        say!("{events}");
+    let mut rows = table(&["TIME", "ELAPSED", "ATTEMPT", "EVENT", "DETAILS"]);
+    let began = events.first().map_or(0, |first| first.at.0);
+    for event in &events {
+        rows.add_row([
+            event.at.to_string(),
+            format!("{:.3} s", (event.at.0 - began) as f64 / 1_000.0),
+            event.attempt.to_string(),
+            event.kind.as_str().to_owned(),
+            event.details(),
+        ]);
     }
+    say!("{rows}");
     Ok(())
 }
 
@@ -87,52 +77,49 @@ async fn page(tasks: &Tasks, id: &str, after: Option<u64>) -> anyhow::Result<Tim
     tasks.timeline(&Caller::operator(), id, after, PAGE).await.map_err(|fault| said(&fault, id))
 }
 
-/// Why a task no longer resumes, if its timeline says so.
-pub(super) async fn unresumable_reason(store: &dyn Backend, task: TaskId) -> anyhow::Result<Option<String>> {
-    let mut after = None;
-    loop {
-        let Timeline { events, more, .. } = store.timeline(task, after, PAGE).await?;
-        if let Some(why) = reason_in(&events) {
-            return Ok(Some(why));
-        }
-        after = events.last().map(|last| last.seq).or(after);
-        if !more {
-            return Ok(None);
-        }
-    }
+/// All events of a task.
+async fn of_task(tasks: &Tasks, id: &str) -> anyhow::Result<Vec<TimelineEvent>> {
+    all(async |after| page(tasks, id, after).await).await
 }
 
-/// The same, of the tasks of a dispatcher.
-pub(super) async fn unresumable_reason_of(tasks: &Tasks, id: &str) -> anyhow::Result<Option<String>> {
-    let mut after = None;
-    loop {
-        let Timeline { events, more, .. } = page(tasks, id, after).await?;
-        if let Some(why) = reason_in(&events) {
-            return Ok(Some(why));
-        }
-        after = events.last().map(|last| last.seq).or(after);
-        if !more {
-            return Ok(None);
-        }
-    }
+/// All events of a task in the store.
+async fn in_store(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<TimelineEvent>> {
+    all(async |after| Ok(store.timeline(task, after, PAGE).await?)).await
 }
 
-fn reason_in(events: &[TimelineEvent]) -> Option<String> {
-    let event = events.iter().find(|event| event.kind == EventKind::Unresumable)?;
-    Some(body(event)["message"].as_str().unwrap_or_default().to_owned())
-}
-
-/// All events of a task, for an export.
-pub(super) async fn events(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<serde_json::Value>> {
-    let (mut all, mut after) = (Vec::new(), None);
+/// All events of a timeline that is read page by page.
+async fn all(
+    page: impl AsyncFn(Option<u64>) -> anyhow::Result<Timeline>,
+) -> anyhow::Result<Vec<TimelineEvent>> {
+    let (mut all, mut after): (Vec<TimelineEvent>, _) = (Vec::new(), None);
     loop {
-        let Timeline { events, more, .. } = store.timeline(task, after, PAGE).await?;
-        all.extend(events.iter().map(as_json));
+        let Timeline { events, more, .. } = page(after).await?;
         after = events.last().map(|last| last.seq).or(after);
+        all.extend(events);
         if !more {
             return Ok(all);
         }
     }
+}
+
+/// Why a task in the store no longer resumes, if that is in its timeline.
+pub(super) async fn unresumable_reason(store: &dyn Backend, task: TaskId) -> anyhow::Result<Option<String>> {
+    Ok(reason(&in_store(store, task).await?))
+}
+
+/// Why a task no longer resumes, if that is in its timeline.
+pub(super) async fn unresumable_reason_of(tasks: &Tasks, id: &str) -> anyhow::Result<Option<String>> {
+    Ok(reason(&of_task(tasks, id).await?))
+}
+
+fn reason(events: &[TimelineEvent]) -> Option<String> {
+    let event = events.iter().find(|event| event.kind == EventKind::Unresumable)?;
+    Some(body(event)["message"].as_str().unwrap_or_default().to_owned())
+}
+
+/// All events of a task in the store, for programs.
+pub(super) async fn events(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<serde_json::Value>> {
+    Ok(in_store(store, task).await?.iter().map(as_json).collect())
 }
 
 fn body(event: &TimelineEvent) -> serde_json::Value {

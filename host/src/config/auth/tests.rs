@@ -1,15 +1,15 @@
 use super::*;
 
-fn meaning(text: &str) -> anyhow::Result<AuthSettings> {
+fn resolve(text: &str) -> anyhow::Result<AuthSettings> {
     let auth: Auth = toml::from_str(text)?;
-    auth.meaning(Path::new("/base"), &Limits::default())
+    auth.resolve(Path::new("/base"), &Limits::default())
 }
 
 const HASH: &str = "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef";
 
 #[test]
 fn what_is_not_said_has_a_default() {
-    let settings = meaning(
+    let settings = resolve(
         "resource = \"https://tools.example.com/mcp\"\n[[issuers]]\nissuer = \"https://idp.example.com/r\"\n\
          [[issuers]]\nissuer = \"http://other.example.com\"\njwks-file = \"keys.json\"\naudience = [\"a\", \"b\"]\n\
          algorithms = [\"ES256\"]",
@@ -22,7 +22,7 @@ fn what_is_not_said_has_a_default() {
     assert!(matches!(&first.keys, KeySource::Metadata(at) if at.as_str() == "https://idp.example.com/r"));
     assert_eq!(second.audience, ["a", "b"]);
     assert!(matches!(&second.keys, KeySource::File(path) if path == Path::new("/base/keys.json")));
-    let settings = meaning(&format!(
+    let settings = resolve(&format!(
         "leeway = \"5s\"\n[[tokens]]\nname = \"ci\"\nsha256 = \"{HASH}\"\nexpires = \"2027-01-01T00:00:00Z\"\nscopes = [\"tools\"]"
     ))
     .expect("valid");
@@ -71,7 +71,7 @@ fn a_4_what_would_weaken_the_check_is_refused_by_name() {
         ("leeway = \"soon\"".to_owned(), "expected a duration"),
         ("anonymous = true".to_owned(), "unknown field `anonymous`"),
     ] {
-        let refusal = format!("{:#}", meaning(&text).expect_err(&text));
+        let refusal = format!("{:#}", resolve(&text).expect_err(&text));
         assert!(refusal.contains(says), "{text}: {refusal}");
         assert!(!refusal.contains("secret"), "A-4: {refusal}");
     }
