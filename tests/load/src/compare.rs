@@ -97,7 +97,7 @@ async fn turn(server: &Server, kind: Kind, connections: usize) -> anyhow::Result
     let port = server.port();
     if kind == Kind::Task {
         let session = Session::open(port).await;
-        let creators = tasks::creators(&[(port, None)], &session, connections).await?;
+        let creators = tasks::creators(port, &session, connections).await?;
         return drive(server, creators, Effort::BRIEF).await;
     }
     let template = template(port, kind).await?;

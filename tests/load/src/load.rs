@@ -39,7 +39,6 @@ pub struct Measured {
 
 impl Measured {
     /// The server's processor time per repetition (microseconds).
-    #[must_use]
     pub fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }
@@ -47,15 +46,6 @@ impl Measured {
 
 /// Runs the clients against the server. A wrong answer ends the measurement.
 pub async fn drive<C: Client>(server: &Server, clients: Vec<C>, effort: Effort) -> anyhow::Result<Measured> {
-    drive_all(std::slice::from_ref(server), clients, effort).await
-}
-
-/// Like [`drive`], for clients of several servers, whose processor times are added.
-pub async fn drive_all<C: Client>(
-    servers: &[Server],
-    clients: Vec<C>,
-    effort: Effort,
-) -> anyhow::Result<Measured> {
     let count = Arc::new(AtomicU64::new(0));
     let from = Instant::now() + effort.warm_up;
     let until = from + effort.measure;
@@ -63,34 +53,27 @@ pub async fn drive_all<C: Client>(
     for client in clients {
         running.spawn(repeat(client, from, until, count.clone()));
     }
-    let look = || {
-        let cpu = servers.iter().map(Server::cpu).collect::<anyhow::Result<Vec<_>>>()?;
-        anyhow::Ok((Instant::now(), count.load(Ordering::Relaxed), cpu))
-    };
+    let look = || anyhow::Ok((Instant::now(), count.load(Ordering::Relaxed), server.cpu()?));
     tokio::time::sleep_until(from.into()).await;
     let (began, before, cpu_before) = look()?;
     tokio::time::sleep_until(until.into()).await;
     let (ended, after, cpu_after) = look()?;
     let (mut first, mut whole) = (Latencies::new(), Latencies::new());
     while let Some(done) = running.join_next().await {
-        let (more_first, more_whole) = done?.with_context(|| last_words(servers))?;
+        let (more_first, more_whole) = done?.with_context(|| server.last_words())?;
         first.add(&more_first);
         whole.add(&more_whole);
     }
     let done = (after - before) as f64;
     anyhow::ensure!(done > 0.0, "nothing was done in {:?}", effort.measure);
-    let used = || cpu_after.iter().zip(&cpu_before).map(|(after, before)| after.since(*before));
+    let cpu = cpu_after.since(cpu_before);
     Ok(Measured {
         per_second: done / (ended - began).as_secs_f64(),
         first,
         whole,
-        user_us: used().map(|cpu| cpu.user.as_secs_f64()).sum::<f64>() * 1e6 / done,
-        system_us: used().map(|cpu| cpu.system.as_secs_f64()).sum::<f64>() * 1e6 / done,
+        user_us: cpu.user.as_secs_f64() * 1e6 / done,
+        system_us: cpu.system.as_secs_f64() * 1e6 / done,
     })
-}
-
-fn last_words(servers: &[Server]) -> String {
-    servers.iter().map(Server::last_words).collect::<Vec<_>>().join("\n")
 }
 
 async fn repeat<C: Client>(

@@ -19,7 +19,6 @@ pub struct Machine {
 }
 
 /// Examines the machine.
-#[must_use]
 pub fn describe() -> Machine {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {
@@ -43,7 +42,6 @@ pub fn describe() -> Machine {
 
 impl Machine {
     /// As text.
-    #[must_use]
     pub fn lines(&self) -> String {
         format!(
             "- machine: {} cores, {}, {} MiB memory, Linux {}\n- built with {}, commit {}\n- the host: {}\n- load average before: {}\n",
@@ -59,7 +57,6 @@ impl Machine {
     }
 
     /// As JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         json!({
             "cores": self.cores, "processor": self.processor, "memory_mib": self.memory_mib,

@@ -5,7 +5,6 @@
 mod baseline;
 mod calls;
 mod clock;
-mod cluster;
 mod compare;
 mod disk;
 mod inside;
@@ -16,12 +15,9 @@ mod overload;
 mod peers;
 mod pipe;
 mod report;
-mod resumed;
 mod server;
-mod shapes;
 mod start;
 mod stats;
-mod stored;
 mod tasks;
 mod variants;
 mod wire;
@@ -93,16 +89,8 @@ struct Options {
 enum Scenario {
     /// Plain `tools/call` over HTTP.
     Calls,
-    /// Calls of other sizes and forms.
-    Shapes,
     /// Tasks, from their creation to their result.
     Tasks,
-    /// Calls, tasks and polls among a million stored tasks, and among none.
-    Stored,
-    /// Hosts that share a PostgreSQL database.
-    Cluster,
-    /// Tasks that wait without a run, and continue.
-    Resume,
     /// A hundred thousand queued tasks, and five thousand connections.
     Overload,
     /// Starting with one plugin, a hundred and a thousand.
@@ -111,17 +99,8 @@ enum Scenario {
     Stdio,
 }
 
-const ALL: [Scenario; 9] = [
-    Scenario::Calls,
-    Scenario::Shapes,
-    Scenario::Tasks,
-    Scenario::Stored,
-    Scenario::Cluster,
-    Scenario::Resume,
-    Scenario::Overload,
-    Scenario::Start,
-    Scenario::Stdio,
-];
+const ALL: [Scenario; 5] =
+    [Scenario::Calls, Scenario::Tasks, Scenario::Overload, Scenario::Start, Scenario::Stdio];
 
 /// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
@@ -134,8 +113,6 @@ pub struct Effort {
     pub warm_up: Duration,
     /// The number of requests at fixed times.
     pub samples: usize,
-    /// The number of waits on another host to measure, with hints and with every hint lost.
-    pub wakes: (usize, usize),
     /// The number of starts with a warm cache, and with a cold one.
     pub starts: (usize, usize),
 }
@@ -146,7 +123,6 @@ impl Effort {
         measure: Duration::from_secs(1),
         warm_up: Duration::from_millis(200),
         samples: 50,
-        wakes: (20, 2),
         starts: (1, 1),
     };
     const QUICK: Self = Self {
@@ -154,7 +130,6 @@ impl Effort {
         measure: Duration::from_secs(3),
         warm_up: Duration::from_millis(500),
         samples: 500,
-        wakes: (300, 40),
         starts: (5, 1),
     };
     const FULL: Self = Self {
@@ -162,7 +137,6 @@ impl Effort {
         measure: Duration::from_secs(10),
         warm_up: Duration::from_secs(2),
         samples: 2_000,
-        wakes: (2_000, 200),
         starts: (15, 3),
     };
 }
@@ -249,11 +223,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
 async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
     Ok(match scenario {
         Scenario::Calls => calls::measure(effort, work).await?,
-        Scenario::Shapes => vec![shapes::measure(effort, work).await?],
         Scenario::Tasks => tasks::measure(effort, work).await?,
-        Scenario::Stored => vec![stored::measure(effort, work).await?],
-        Scenario::Cluster => cluster::measure(effort, work).await?,
-        Scenario::Resume => vec![resumed::measure(effort, work).await?],
         Scenario::Overload => overload::measure(effort, work).await?,
         Scenario::Start => start::measure(effort, work).await?,
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],

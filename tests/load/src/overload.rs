@@ -59,7 +59,7 @@ struct Crowded {
 
 /// Runs the measurement.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
-    raise_descriptor_limit(0)?;
+    raise_descriptor_limit()?;
     let mut queues = Vec::new();
     for tasks in QUEUED {
         queues.push(queue(effort, &work.join(tasks.to_string()), tasks).await?);
@@ -103,7 +103,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
     for _ in 0..ASLEEP {
         asleep.push(session.create("wait", json!({"ms": 3_600_000})).await);
     }
-    let before = toolyard.memory()?.resident_kib;
+    let before = toolyard.resident_kib()?;
     let mut get = Template::about_task(&session.headers(), "tasks/get").for_connection(CREATORS);
     get.set_task(asleep[0].as_bytes())?;
     let create = r#"{"name":"wait","arguments":{"ms":0},"task":{"ttl":3600000}}"#;
@@ -126,7 +126,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
         done = creators.is_empty().then(|| began.elapsed());
     }
     let seconds = done.unwrap_or_default().as_secs_f64();
-    let full = toolyard.memory()?.resident_kib;
+    let full = toolyard.resident_kib()?;
     let waiting = paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.samples * 2).await?;
     let one_more = json!({"name": "wait", "arguments": {"ms": 0}, "task": {}});
     let error: Value = session.error("tools/call", one_more).await;
@@ -145,7 +145,7 @@ async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queu
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let drained_seconds = began.elapsed().as_secs_f64();
-    let after = toolyard.memory()?.resident_kib;
+    let after = toolyard.resident_kib()?;
     toolyard.stop().await?;
     Ok(Queue {
         tasks,
@@ -219,7 +219,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     let session = Session::open(port).await;
     let asleep = session.create("wait", json!({"ms": 3_600_000})).await;
     let ping = Template::new(&session.headers(), "ping", "{}");
-    let before = toolyard.memory()?.resident_kib;
+    let before = toolyard.resident_kib()?;
     // All at once, each with a request. Refused clients come back.
     let mut pinging = JoinSet::new();
     for number in 0..CONNECTIONS {
@@ -235,7 +235,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     for _ in 0..CONNECTIONS.min(bound.saturating_sub(50)) {
         idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
     }
-    let full = toolyard.memory()?.resident_kib;
+    let full = toolyard.resident_kib()?;
     let mut get = Template::about_task(&session.headers(), "tasks/get").for_connection(CONNECTIONS);
     get.set_task(asleep.as_bytes())?;
     let mut wire = Wire::open(port).await?;
@@ -248,7 +248,7 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
         anyhow::ensure!(Instant::now() < until, "connections that were closed are still held");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let after = toolyard.memory()?.resident_kib;
+    let after = toolyard.resident_kib()?;
     drop(toolyard);
     Ok(Crowded {
         bound,
@@ -260,16 +260,11 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     })
 }
 
-/// Raises the descriptor limit to `wanted`, or as far as this process may. Returns the limit.
-pub fn raise_descriptor_limit(wanted: u64) -> anyhow::Result<u64> {
+/// Raises the descriptor limit to its maximum.
+fn raise_descriptor_limit() -> anyhow::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
-    let more = maximum.map(|maximum| maximum.max(wanted));
-    // Only root may raise the maximum.
-    let raised = [more, maximum]
-        .into_iter()
-        .find(|limit| setrlimit(Resource::Nofile, Rlimit { current: *limit, maximum: *limit }).is_ok());
-    Ok(raised.context("the limit of descriptors cannot be set")?.unwrap_or(u64::MAX))
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
 fn queue_section(rows: &[Queue]) -> Section {

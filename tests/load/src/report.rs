@@ -55,7 +55,6 @@ impl Section {
     }
 
     /// The table below its title.
-    #[must_use]
     pub fn table(&self) -> String {
         let columns: Vec<String> = self.columns.iter().map(|name| (*name).to_owned()).collect();
         format!("\n## {}\n\n{}\n\n{}", self.title, self.note, table(&columns, &self.rows))
@@ -70,13 +69,11 @@ impl Report {
     }
 
     /// The head of the report.
-    #[must_use]
     pub fn head(&self) -> String {
         format!("# Benchmarks\n\n{}\n", self.machine.lines())
     }
 
     /// The table of aims.
-    #[must_use]
     pub fn aims(&self) -> String {
         let aims = self.sections.iter().flat_map(|section| &section.aims);
         let rows: Vec<Vec<String>> = aims

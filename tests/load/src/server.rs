@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use toolyard_tests::{admin, guests};
+use toolyard_tests::guests;
 
 /// How long a server may take to print its port; it may have to compile a hundred plugins first.
 const START: Duration = Duration::from_secs(180);
@@ -29,19 +29,6 @@ pub struct Cpu {
     pub system: Duration,
     /// The time of ended child processes.
     pub children: Duration,
-}
-
-/// The memory of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// The resident memory in KiB.
-    pub resident_kib: u64,
-    /// Resident memory without files, including the binary's: memory that it shares with no other process.
-    pub anonymous_kib: u64,
-    /// The size of its page tables in KiB.
-    pub page_tables_kib: u64,
-    /// The number of its mappings.
-    pub mappings: u64,
 }
 
 impl Cpu {
@@ -88,13 +75,6 @@ impl Server {
         Self::start(command, folder).await
     }
 
-    /// The same with its tasks in the database at this address.
-    pub async fn toolyard_on(database: &str, folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
-        let mut command = serve(&guests::binary(), settings);
-        command.env("TOOLYARD_STORE", database);
-        Self::start(command, folder).await
-    }
-
     /// Starts the comparison server.
     pub async fn baseline(folder: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -130,13 +110,11 @@ impl Server {
     }
 
     /// The port of the server.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// The last lines of its log, for error messages.
-    #[must_use]
     pub fn last_words(&self) -> String {
         let text = self.log().unwrap_or_default();
         let lines: Vec<&str> = text.lines().rev().take(5).collect();
@@ -157,27 +135,12 @@ impl Server {
         Ok(Cpu { user: next()?, system: next()?, children: next()? + next()? })
     }
 
-    /// The current memory of the server.
-    pub fn memory(&self) -> anyhow::Result<Memory> {
-        let file = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id()));
-        let status = file("status")?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            let figure = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-            figure.with_context(|| format!("/proc/PID/status has {name}"))
-        };
-        Ok(Memory {
-            resident_kib: field("VmRSS")?,
-            anonymous_kib: field("RssAnon")?,
-            page_tables_kib: field("VmPTE")?,
-            mappings: file("maps")?.lines().count() as u64,
-        })
-    }
-
-    /// The value of this series of its metrics. It was started with `admin.listen`.
-    pub async fn metric(&self, series: &str) -> anyhow::Result<u64> {
-        let port = admin::port(&self.log()?).context("it has no admin listener")?;
-        admin::metric(port, series).await.with_context(|| format!("no metric {series}"))
+    /// The resident memory of the server in KiB.
+    pub fn resident_kib(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let figure = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        figure.context("/proc/PID/status has VmRSS")
     }
 
     /// The number of its open descriptors.

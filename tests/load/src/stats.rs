@@ -26,26 +26,17 @@ impl Latencies {
     }
 
     /// The number of durations.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
     /// A quantile in milliseconds.
-    #[must_use]
     pub fn ms(&self, quantile: f64) -> f64 {
         self.0.value_at_quantile(quantile) as f64 / 1e6
-    }
-
-    /// The longest duration in milliseconds.
-    #[must_use]
-    pub fn max_ms(&self) -> f64 {
-        self.0.max() as f64 / 1e6
     }
 }
 
 /// The median; with an even count, the mean of the middle two.
-#[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -57,7 +48,6 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// A number with as many digits as a reader needs.
-#[must_use]
 pub fn shown(value: f64) -> String {
     match value.abs() {
         large if large >= 1_000.0 => grouped(value),

@@ -25,8 +25,6 @@ const AIM_TIMES: f64 = 10.0;
 /// A client that creates tasks and waits for each.
 pub struct Creator {
     wire: Wire,
-    /// The connection for the wait, if it differs from that of the creation.
-    elsewhere: Option<Wire>,
     create: Template,
     result: Template,
 }
@@ -38,8 +36,7 @@ impl Client for Creator {
         let acknowledged = began.elapsed();
         let id = task_id(body)?;
         self.result.set_task(id)?;
-        let waits = self.elsewhere.as_mut().unwrap_or(&mut self.wire);
-        let body = waits.ask(&mut self.result).await?;
+        let body = self.wire.ask(&mut self.result).await?;
         anyhow::ensure!(contains(body, b"\"text\":\"42\""), "not what was expected: {}", text(body));
         Ok(acknowledged)
     }
@@ -59,7 +56,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
         let mut round = Round { clients: Vec::new(), disk };
         for clients in CLIENTS {
             let session = Session::open(toolyard.port()).await;
-            let creators = creators(&[(toolyard.port(), None)], &session, clients).await?;
+            let creators = creators(toolyard.port(), &session, clients).await?;
             round.clients.push((clients, drive(&toolyard, creators, effort).await?));
         }
         rounds.push(round);
@@ -68,25 +65,16 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     Ok(vec![section(&rounds)])
 }
 
-/// `count` clients of a session. Each creates at one of these ports in turn, and waits at the port that is
-/// paired with it.
-pub async fn creators(
-    ports: &[(u16, Option<u16>)],
-    session: &Session,
-    clients: usize,
-) -> anyhow::Result<Vec<Creator>> {
+/// Clients of a session.
+pub async fn creators(port: u16, session: &Session, clients: usize) -> anyhow::Result<Vec<Creator>> {
     let headers = session.headers();
     let create = r#"{"name":"add","arguments":{"a":19,"b":23},"task":{"ttl":60000}}"#;
     let create = Template::new(&headers, "tools/call", create);
     let result = Template::about_task(&headers, "tasks/result");
     let mut creators = Vec::new();
-    for (number, (port, elsewhere)) in (0..clients).zip(ports.iter().cycle()) {
+    for number in 0..clients {
         creators.push(Creator {
-            wire: Wire::open(*port).await?,
-            elsewhere: match elsewhere {
-                Some(port) => Some(Wire::open(*port).await?),
-                None => None,
-            },
+            wire: Wire::open(port).await?,
             create: create.for_connection(number),
             result: result.for_connection(clients + number),
         });
