@@ -1,7 +1,7 @@
 //! The application over the memory store, with tools written in Rust: properties that must hold
 //! whatever the engine, the store and the client do.
 
-use crate::kit::application::{dispatch, eventually};
+use crate::kit::application::{dispatch, eventually, tasks_of};
 use crate::kit::calls::{call, create};
 use crate::kit::faulty::faulty;
 use futures_util::FutureExt as _;
@@ -60,10 +60,8 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
     let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoClientChannel))).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create(&dispatch, &caller(), "panics", Arc::new(NoClientChannel)).await;
-    let outcome = dispatch
-        .tasks()
+    let outcome = tasks_of(&dispatch)
         .await
-        .expect("recovers")
         .task_result(&caller(), &id, Arc::new(NoClientChannel))
         .await
         .expect("a task");
@@ -92,20 +90,13 @@ async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
     let dispatch = simple(vec![tool("waits", body)]);
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
     assert_eq!(
-        dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .cancel_task(&caller(), &id)
-            .await
-            .expect("cancelled")
-            .status(),
+        tasks_of(&dispatch).await.cancel_task(&caller(), &id).await.expect("cancelled").status(),
         TaskStatus::Cancelled
     );
     eventually("the run to be dropped", || dropped.load(Ordering::SeqCst)).await;
     eventually("the slot to be free", || dispatch.load().runs == 0).await;
     assert!(matches!(
-        dispatch.tasks().await.expect("recovers").cancel_task(&caller(), &id).await,
+        tasks_of(&dispatch).await.cancel_task(&caller(), &id).await,
         Err(Fault::AlreadyOver(_))
     ));
 }
@@ -154,7 +145,7 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
     dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     assert_eq!(
-        dispatch.tasks().await.expect("recovers").task(&caller(), &id).await.expect("found").status(),
+        tasks_of(&dispatch).await.task(&caller(), &id).await.expect("found").status(),
         TaskStatus::Failed
     );
     let refused = dispatch.call(&caller(), call("quick", false, Arc::new(NoClientChannel))).await;

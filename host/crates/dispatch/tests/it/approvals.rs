@@ -1,7 +1,7 @@
 //! Calls that the operator wants confirmed: nothing runs before an approval, in any way of calling.
 
 use crate::bridge::stage::{Stage, hand_off, plain};
-use crate::kit::application::{dispatch_by, eventually};
+use crate::kit::application::{dispatch_by, eventually, tasks_of};
 use crate::kit::calls::{call, create};
 use crate::kit::client::Client;
 use crate::kit::stateless;
@@ -54,7 +54,7 @@ async fn created(dispatch: &Arc<Dispatch>) -> String {
 }
 
 async fn seen(dispatch: &Dispatch, id: &str) -> Task {
-    dispatch.tasks().await.expect("recovers").task(&Caller::operator(), id).await.expect("found")
+    tasks_of(dispatch).await.task(&Caller::operator(), id).await.expect("found")
 }
 
 /// A call of a stateless client that knows tasks.
@@ -65,17 +65,12 @@ async fn call_statelessly(dispatch: &Arc<Dispatch>, caller: &Caller) -> Result<C
 /// Decides as the operator who was shown this task.
 async fn decide(dispatch: &Dispatch, shown: &Task, decision: ApprovalDecision) -> Result<Task, Fault> {
     let fingerprint = &shown.approval.as_ref().expect("waits for an approval").fingerprint;
-    dispatch
-        .tasks()
-        .await
-        .expect("recovers")
-        .decide(&Caller::operator(), &shown.id.to_string(), fingerprint, decision)
-        .await
+    tasks_of(dispatch).await.decide(&Caller::operator(), &shown.id.to_string(), fingerprint, decision).await
 }
 
 async fn ended(dispatch: &Dispatch, id: &str) -> String {
     let owner = local_caller();
-    let result = dispatch.tasks().await.expect("recovers").task_result(&owner, id, Arc::new(NoClientChannel));
+    let result = tasks_of(dispatch).await.task_result(&owner, id, Arc::new(NoClientChannel));
     let result =
         tokio::time::timeout(Duration::from_secs(30), result).await.expect("ends").expect("readable");
     result.expect("a result").as_str().to_owned()
@@ -113,7 +108,7 @@ async fn a_denied_or_cancelled_call_never_runs() {
     assert!(ended(&dispatch, &denied).await.contains("Not on a Friday."));
     let cancelled = created(&dispatch).await;
     let shown = seen(&dispatch, &cancelled).await;
-    dispatch.tasks().await.expect("recovers").cancel_task(&local_caller(), &cancelled).await.expect("live");
+    tasks_of(&dispatch).await.cancel_task(&local_caller(), &cancelled).await.expect("live");
     assert!(matches!(decide(&dispatch, &shown, ApprovalDecision::Approve).await, Err(Fault::AlreadyOver(_))));
     eventually("the end of both waits", || dispatch.load().approvals == 0).await;
     assert_eq!(deploys.ran(), 0);
@@ -137,33 +132,19 @@ async fn nobody_but_the_operator_decides_and_only_about_what_was_shown() {
     let (shown, of_other) = (seen(&dispatch, &id).await, seen(&dispatch, &other).await);
     let fingerprint = &shown.approval.as_ref().expect("asked").fingerprint;
     for caller in [local_caller(), stateless::signed_in("alice")] {
-        let decided = dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .decide(&caller, &id, fingerprint, ApprovalDecision::Approve)
-            .await;
+        let decided =
+            tasks_of(&dispatch).await.decide(&caller, &id, fingerprint, ApprovalDecision::Approve).await;
         assert!(matches!(decided, Err(Fault::UnknownTask)), "{decided:?}");
     }
     // The question of a person is not open, under any name.
     for key in ["host:confirm", "confirm"] {
         let yes = RawJson::of(&json!({"action": "accept", "content": {"approve": true}}));
         let answers = HashMap::from([(key.to_owned(), yes)]);
-        dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .update_task(&local_caller(), &id, answers)
-            .await
-            .expect("ignored");
+        tasks_of(&dispatch).await.update_task(&local_caller(), &id, answers).await.expect("ignored");
     }
     let other = of_other.approval.as_ref().expect("asked").fingerprint.clone();
-    let swapped = dispatch
-        .tasks()
-        .await
-        .expect("recovers")
-        .decide(&Caller::operator(), &id, &other, ApprovalDecision::Approve)
-        .await;
+    let swapped =
+        tasks_of(&dispatch).await.decide(&Caller::operator(), &id, &other, ApprovalDecision::Approve).await;
     assert!(matches!(swapped, Err(Fault::NotDecided(_))), "{swapped:?}");
     assert_eq!(seen(&dispatch, &id).await.status(), TaskStatus::InputRequired);
     assert_eq!(deploys.ran(), 0);
@@ -184,12 +165,7 @@ async fn a_person_approves_by_their_client_where_the_manifest_says_so() {
         ));
         let answer = json!({"action": "accept", "content": {"approve": yes}});
         let of_operator = HashMap::from([("host:confirm".to_owned(), RawJson::of(&answer))]);
-        let refused = dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .update_task(&Caller::operator(), &id, of_operator)
-            .await;
+        let refused = tasks_of(&dispatch).await.update_task(&Caller::operator(), &id, of_operator).await;
         assert!(matches!(refused, Err(Fault::InvalidParams(_))), "K-A2: {refused:?}");
         let (asked, answer) = (client.asked().remove(0), Ok(RawJson::of(&answer)));
         dispatch.take_response(&local_caller(), &asked, answer).await.expect("stored");
@@ -329,7 +305,7 @@ async fn of_racing_decisions_one_counts() {
             },
             async {
                 tokio::time::sleep(late).await;
-                dispatch.tasks().await.expect("recovers").cancel_task(&owner, &id).await
+                tasks_of(&dispatch).await.cancel_task(&owner, &id).await
             },
         );
         approved += u32::from(yes.is_ok());

@@ -1,6 +1,6 @@
 //! A task's question between the store and its client, when the store fails.
 
-use crate::kit::application::{dispatch, eventually};
+use crate::kit::application::{dispatch, eventually, tasks_of};
 use crate::kit::calls::create;
 use crate::kit::client::Client;
 use crate::kit::faulty::faulty;
@@ -37,13 +37,8 @@ async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     eventually("the faults to be met", || faulty.intercept.failures.load(Ordering::SeqCst) == 0).await;
     assert_eq!(client.asked().len(), 1, "asked once");
     dispatch.take_response(&caller, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
-    let result = dispatch
-        .tasks()
-        .await
-        .expect("recovers")
-        .task_result(&caller, &id, Arc::new(client.clone()))
-        .await
-        .expect("a task");
+    let result =
+        tasks_of(&dispatch).await.task_result(&caller, &id, Arc::new(client.clone())).await.expect("a task");
     let text = result.expect("a result");
     assert!(text.as_str().contains("accept"), "{}", text.as_str());
     assert_eq!(client.asked().len(), 1);
@@ -62,7 +57,7 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     for client in &clients {
         let (dispatch, caller, id, client) = (dispatch.clone(), caller.clone(), id.clone(), client.clone());
         waits.push(tokio::spawn(async move {
-            dispatch.tasks().await.expect("recovers").task_result(&caller, &id, Arc::new(client)).await
+            tasks_of(&dispatch).await.task_result(&caller, &id, Arc::new(client)).await
         }));
         eventually("a question", || clients.iter().any(|client| !client.asked().is_empty())).await;
     }
@@ -76,9 +71,7 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let (to, by, of) = (dispatch.clone(), caller.clone(), id.clone());
     let wait = {
         let there = there.clone();
-        tokio::spawn(async move {
-            to.tasks().await.expect("recovers").task_result(&by, &of, Arc::new(there)).await
-        })
+        tokio::spawn(async move { tasks_of(&to).await.task_result(&by, &of, Arc::new(there)).await })
     };
     eventually("the question to be asked again", || !there.asked().is_empty()).await;
     dispatch.take_response(&caller, &asked[0], Ok(RawJson::trusted(YES))).await.expect("kept");

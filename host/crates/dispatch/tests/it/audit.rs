@@ -1,7 +1,7 @@
 //! The audit log of the application (T-43), and the look of a foreign task (T-40, T-23), over a store
 //! that can fail.
 
-use crate::kit::application::{dispatch, eventually};
+use crate::kit::application::{dispatch, eventually, tasks_of};
 use crate::kit::calls::{call, create};
 use crate::kit::faulty::{Faulty, faulty};
 use serde_json::Value;
@@ -58,12 +58,7 @@ impl House {
     }
 
     async fn result(&self, caller: &Caller, id: &str) -> Result<Result<RawJson, RpcError>, Fault> {
-        self.dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .task_result(caller, id, Arc::new(NoClientChannel))
-            .await
+        tasks_of(&self.dispatch).await.task_result(caller, id, Arc::new(NoClientChannel)).await
     }
 
     /// How many operations on tasks this takes.
@@ -114,10 +109,9 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     let mut work = BTreeSet::new();
     for id in [unknown, &foreign, &live, "x", ""] {
         let dispatch = &house.dispatch;
-        let got = house.operations(dispatch.tasks().await.expect("recovers").task(&mallory, id)).await;
+        let got = house.operations(tasks_of(&dispatch).await.task(&mallory, id)).await;
         let result = house.operations(house.result(&mallory, id)).await;
-        let cancelled =
-            house.operations(dispatch.tasks().await.expect("recovers").cancel_task(&mallory, id)).await;
+        let cancelled = house.operations(tasks_of(&dispatch).await.cancel_task(&mallory, id)).await;
         answers.insert(told(got.0.expect_err("is not hers")));
         answers.insert(told(result.0.expect_err("is not hers")));
         answers.insert(told(cancelled.0.expect_err("is not hers")));
@@ -136,10 +130,7 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     let unknown: Vec<_> = lines.iter().filter(|line| line["action"] == "task.unknown").collect();
     assert_eq!(unknown.len(), 4 * 3 + 2 * 3);
     assert!(unknown.iter().all(|line| line["principal"] == "https://idp.example#mallory"));
-    assert!(
-        house.dispatch.tasks().await.expect("recovers").task(&alice, &live).await.is_ok(),
-        "nothing was cancelled"
-    );
+    assert!(tasks_of(&house.dispatch).await.task(&alice, &live).await.is_ok(), "nothing was cancelled");
 }
 
 /// An anonymous caller without a session sees nothing; only the operator sees everything.
@@ -148,11 +139,8 @@ async fn t_40_an_anonymous_caller_without_a_session_finds_nothing() {
     let house = House::new();
     let id = house.create(&subject("alice"), "quick").await;
     let nobody = Caller::new(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
-    assert!(matches!(
-        house.dispatch.tasks().await.expect("recovers").task(&nobody, &id).await,
-        Err(Fault::UnknownTask)
-    ));
-    assert!(house.dispatch.tasks().await.expect("recovers").task(&Caller::operator(), &id).await.is_ok());
+    assert!(matches!(tasks_of(&house.dispatch).await.task(&nobody, &id).await, Err(Fault::UnknownTask)));
+    assert!(tasks_of(&house.dispatch).await.task(&Caller::operator(), &id).await.is_ok());
 }
 
 #[tokio::test]

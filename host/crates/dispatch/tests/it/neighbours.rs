@@ -1,6 +1,6 @@
 //! Hosts on several machines that share a store: work for those that have room, and their broadcasts.
 
-use crate::kit::application::{dispatch_by, eventually};
+use crate::kit::application::{dispatch_by, eventually, tasks_of};
 use crate::kit::calls::{call, create};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending};
@@ -67,7 +67,7 @@ fn running(running: u32) -> Settings {
 }
 
 async fn status(host: &Host, id: &str) -> TaskStatus {
-    host.dispatch.tasks().await.expect("recovers").task(&caller(), id).await.expect("found").status()
+    tasks_of(&host.dispatch).await.task(&caller(), id).await.expect("found").status()
 }
 
 async fn until_completed(host: &Host, id: &str) {
@@ -91,19 +91,10 @@ async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
     let there = host(&store, Settings { shares: true, ..running(10) }, tools());
     until_completed(&here, &waiting).await;
     eventually("its place to be given up", || here.dispatch.load().runs == 1).await;
-    let taken =
-        there.dispatch.tasks().await.expect("recovers").task(&caller(), &waiting).await.expect("found");
+    let taken = tasks_of(&there.dispatch).await.task(&caller(), &waiting).await.expect("found");
     assert_ne!(
         taken.fence.incarnation,
-        here.dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .task(&caller(), &busy)
-            .await
-            .expect("found")
-            .fence
-            .incarnation
+        tasks_of(&here.dispatch).await.task(&caller(), &busy).await.expect("found").fence.incarnation
     );
     assert_eq!(taken.fence.attempt, 1, "it had not begun");
     assert_eq!(status(&there, &busy).await, TaskStatus::Working, "what has begun stays");
@@ -124,7 +115,7 @@ async fn t_42_runs_of_a_principal_are_counted_on_all_hosts() {
     };
     eventually("the other host to hear of it", busy).await;
     let waiting = create(&there.dispatch, &caller, "once", Arc::new(NoClientChannel)).await;
-    here.dispatch.tasks().await.expect("recovers").cancel_task(&caller, &id).await.expect("cancelled");
+    tasks_of(&here.dispatch).await.cancel_task(&caller, &id).await.expect("cancelled");
     until_completed(&there, &waiting).await;
     eventually("nothing to run any more", || !busy()).await;
 }

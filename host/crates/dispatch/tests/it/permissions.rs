@@ -1,7 +1,7 @@
 //! Permissions for hosts, asked for at each use: how a run, a task and the store remember a person's
 //! answers.
 
-use crate::kit::application::{dispatch, eventually};
+use crate::kit::application::{dispatch, eventually, tasks_of};
 use crate::kit::calls::{call, create};
 use futures_util::FutureExt as _;
 use std::sync::{Arc, Mutex};
@@ -126,11 +126,8 @@ impl House {
         let channel: Arc<dyn ClientChannel> = Arc::new(person.clone());
         if as_task {
             let id = create(&self.dispatch, &person.caller, "sends", channel.clone()).await;
-            let result = self
-                .dispatch
-                .tasks()
+            let result = tasks_of(&self.dispatch)
                 .await
-                .expect("recovers")
                 .task_result(&person.caller, &id, channel)
                 .await
                 .expect("a task");
@@ -381,11 +378,8 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
         let first = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
         go_on.notify_one();
-        house
-            .dispatch
-            .tasks()
+        tasks_of(&house.dispatch)
             .await
-            .expect("recovers")
             .task_result(&person.caller, &first, Arc::new(person.clone()))
             .await
             .expect("a task")
@@ -410,11 +404,8 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         task.version += 1;
         assert_eq!(house.store.commit(&task, Records::default()).await.expect("commits"), CommitStatus::Done);
         go_on.notify_one();
-        let result = house
-            .dispatch
-            .tasks()
+        let result = tasks_of(&house.dispatch)
             .await
-            .expect("recovers")
             .task_result(&person.caller, &second, Arc::new(person.clone()))
             .await;
         let came = text(&result.expect("a task").expect("runs"));

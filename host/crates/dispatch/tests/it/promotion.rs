@@ -1,9 +1,11 @@
 //! A running call of a stateless client becomes a task, with a clock that runs out at
 //! once, or never.
 
-use crate::kit::application::{dispatch, eventually};
+use crate::kit::application::{dispatch, eventually, tasks_of};
 use crate::kit::faulty::faulty;
-use crate::kit::stateless::{call, calls, client, created, eventually_asks, outcome, signed_in, text};
+use crate::kit::stateless::{
+    call, calls, client, created, delivered, eventually_asks, outcome, signed_in, text,
+};
 use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,20 +62,10 @@ impl Slow {
 async fn a_call_that_takes_long_goes_on_as_a_task() {
     let (store, slow) = (memory(), Slow::default());
     let dispatch = dispatch(&store, store.clone(), vec![slow.tool(SOON)]);
-    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
-    handover.expect("a duty").mark_delivered();
+    let view = delivered(calls(&dispatch, Retry::default()).await);
     assert_eq!(view.status, TaskStatus::Working);
     assert_eq!(slow.started.load(Ordering::SeqCst), 1);
-    assert!(
-        dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .task(&client(), &view.id)
-            .await
-            .expect("26T-10: durable")
-            .is_live()
-    );
+    assert!(tasks_of(&dispatch).await.task(&client(), &view.id).await.expect("26T-10: durable").is_live());
     slow.go.notify_one();
     assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { is_error: false, .. }));
     assert_eq!(slow.started.load(Ordering::SeqCst), 1, "it was never started again");
@@ -98,15 +90,14 @@ async fn the_end_and_the_clock_never_both_answer() {
         pause.store(time, Ordering::SeqCst);
         match calls(&dispatch, Retry::default()).await.expect("a reply") {
             CallReply::Result(result) => assert!(result.as_str().contains("done")),
-            CallReply::Created(CreatedTask { view, handover, .. }) => {
-                handover.expect("a duty").mark_delivered();
+            created @ CallReply::Created(_) => {
+                let view = delivered(Ok(created));
                 assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { .. }));
                 tasks += 1;
             }
             other => panic!("{other:?}"),
         }
-        let stored =
-            dispatch.tasks().await.expect("recovers").summaries(&client(), None, 1000).await.expect("lists");
+        let stored = tasks_of(&dispatch).await.summaries(&client(), None, 1000).await.expect("lists");
         assert_eq!(stored.len(), tasks, "a task for each reply that named one");
         assert!(stored.iter().all(|task| task.status.is_terminal()));
     }
@@ -140,20 +131,13 @@ async fn asking_and_the_clock_never_both_decide() {
                 created.handover.expect("a duty").mark_delivered();
                 eventually_asks(&dispatch, &id, "a").await;
                 let answers = HashMap::from([("a".to_owned(), RawJson::trusted(YES))]);
-                dispatch
-                    .tasks()
-                    .await
-                    .expect("recovers")
-                    .update_task(&client(), &id, answers)
-                    .await
-                    .expect("acknowledged");
+                tasks_of(&dispatch).await.update_task(&client(), &id, answers).await.expect("acknowledged");
                 assert!(matches!(outcome(&dispatch, &id).await, Outcome::Result { .. }));
                 tasks += 1;
             }
             other => panic!("{other:?}"),
         }
-        let stored =
-            dispatch.tasks().await.expect("recovers").summaries(&client(), None, 1000).await.expect("lists");
+        let stored = tasks_of(&dispatch).await.summaries(&client(), None, 1000).await.expect("lists");
         assert_eq!(stored.len(), tasks, "a task for each reply that named one");
         assert!(stored.iter().all(|task| task.status == TaskStatus::Completed));
     }
@@ -185,8 +169,7 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
     assert!(calls(&dispatch, Retry::default()).now_or_never().is_none(), "it is under way");
     go.notify_one();
     eventually("the end of the guest", || ended.load(Ordering::SeqCst) == 1).await;
-    let stored =
-        dispatch.tasks().await.expect("recovers").summaries(&client(), None, 1000).await.expect("lists");
+    let stored = tasks_of(&dispatch).await.summaries(&client(), None, 1000).await.expect("lists");
     assert_eq!(stored.len(), 2);
     assert!(stored.iter().all(|task| task.status == TaskStatus::Cancelled));
 }
@@ -213,9 +196,7 @@ async fn cancelling_a_request_stops_a_call_and_no_task() {
     let slow = Slow::default();
     let dispatch = self::dispatch(&store, store.clone(), vec![slow.tool(SOON)]);
     let stop = Arc::new(Stop::default());
-    let CreatedTask { view, handover, .. } =
-        created(dispatch.call(&caller, call("t", Retry::default(), &stop)).await);
-    handover.expect("a duty").mark_delivered();
+    let view = delivered(dispatch.call(&caller, call("t", Retry::default(), &stop)).await);
     stop.set();
     // A stop signal would have come by now.
     tokio::time::sleep(SOON).await;
@@ -258,9 +239,8 @@ async fn a_guest_that_begins_a_task_is_one_from_there_on() {
         }
     });
     let dispatch = dispatch(&store, store.clone(), vec![beginner]);
-    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
-    handover.expect("a duty").mark_delivered();
-    let task = dispatch.tasks().await.expect("recovers").task(&client(), &view.id).await.expect("there");
+    let view = delivered(calls(&dispatch, Retry::default()).await);
+    let task = tasks_of(&dispatch).await.task(&client(), &view.id).await.expect("there");
     assert!(task.effects, "said before it was a task");
     assert!(task.started_at.is_some());
     go.notify_one();
@@ -277,33 +257,17 @@ async fn an_anonymous_task_is_found_by_its_id_alone() {
         Caller::stateless(Arc::new(Principal::Anonymous), None, capabilities)
     };
     let (caller, begin) = (anonymous(), call("t", Retry::default(), &Arc::default()));
-    let CreatedTask { view, handover, .. } = created(dispatch.call(&caller, begin).await);
-    handover.expect("a duty").mark_delivered();
-    assert!(dispatch.tasks().await.expect("recovers").task(&anonymous(), &view.id).await.is_ok());
+    let view = delivered(dispatch.call(&caller, begin).await);
+    assert!(tasks_of(&dispatch).await.task(&anonymous(), &view.id).await.is_ok());
     let session = Caller::new(
         Arc::new(Principal::Anonymous),
         Some(toolyard_dispatch::SessionId("s".into())),
         RawJson::empty_object(),
     );
-    assert!(
-        dispatch.tasks().await.expect("recovers").task(&session, &view.id).await.is_ok(),
-        "in a session as well"
-    );
-    assert!(
-        dispatch
-            .tasks()
-            .await
-            .expect("recovers")
-            .summaries(&session, None, 10)
-            .await
-            .expect("lists")
-            .is_empty()
-    );
+    assert!(tasks_of(&dispatch).await.task(&session, &view.id).await.is_ok(), "in a session as well");
+    assert!(tasks_of(&dispatch).await.summaries(&session, None, 10).await.expect("lists").is_empty());
     for stranger in [client(), signed_in("alice")] {
-        assert!(matches!(
-            dispatch.tasks().await.expect("recovers").task(&stranger, &view.id).await,
-            Err(Fault::UnknownTask)
-        ));
+        assert!(matches!(tasks_of(&dispatch).await.task(&stranger, &view.id).await, Err(Fault::UnknownTask)));
     }
     slow.go.notify_one();
     eventually("the end", || slow.ended.load(Ordering::SeqCst) == 1).await;

@@ -1,7 +1,7 @@
 //! Tasks whose host is gone: they run again, or end with the reason, as the operator has set; and a
 //! host that the others take for dead.
 
-use crate::kit::application::{dispatch, eventually};
+use crate::kit::application::{dispatch, eventually, tasks_of};
 use crate::kit::calls::{call, create};
 use crate::kit::client::Client;
 use futures_util::FutureExt as _;
@@ -42,7 +42,7 @@ async fn created(dispatch: &Arc<Dispatch>) -> String {
 }
 
 async fn task(dispatch: &Arc<Dispatch>, id: &str) -> Task {
-    dispatch.tasks().await.expect("recovers").task(&local_caller(), id).await.expect("found")
+    tasks_of(dispatch).await.task(&local_caller(), id).await.expect("found")
 }
 
 async fn until(dispatch: &Arc<Dispatch>, id: &str, what: &str, holds: impl Fn(&Task) -> bool) -> Task {
@@ -88,10 +88,8 @@ async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
     let (second, _, id) = after_a_death(rerun(second_time)).await;
     let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
     assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
-    let result = second
-        .tasks()
+    let result = tasks_of(&second)
         .await
-        .expect("recovers")
         .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
         .await
         .expect("a task")
@@ -183,10 +181,8 @@ async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
     first.kill();
     let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
     let later = Client::default();
-    let result = second
-        .tasks()
+    let result = tasks_of(&second)
         .await
-        .expect("recovers")
         .task_result(&local_caller(), &id, Arc::new(later.clone()))
         .await
         .expect("a task");
@@ -219,12 +215,7 @@ async fn an_open_question_outlives_its_host() {
             let (asking, waits) = (later.clone(), second.clone());
             let id = id.clone();
             let waits = tokio::spawn(async move {
-                waits
-                    .tasks()
-                    .await
-                    .expect("recovers")
-                    .task_result(&local_caller(), &id, Arc::new(asking))
-                    .await
+                tasks_of(&waits).await.task_result(&local_caller(), &id, Arc::new(asking)).await
             });
             eventually("the question to go out again", || !later.asked().is_empty()).await;
             second
@@ -233,10 +224,8 @@ async fn an_open_question_outlives_its_host() {
                 .expect("kept");
             waits.await.expect("no panic").expect("a task").expect("a result");
         }
-        let result = second
-            .tasks()
+        let result = tasks_of(&second)
             .await
-            .expect("recovers")
             .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
             .await
             .expect("a task");

@@ -1,6 +1,6 @@
 //! Tasks that resume: what their journals hold when they are parked, and which run continues them.
 
-use crate::kit::application::{dispatch_by, eventually};
+use crate::kit::application::{dispatch_by, eventually, tasks_of};
 use crate::kit::calls::create;
 use crate::kit::stateless;
 use futures_util::FutureExt as _;
@@ -427,9 +427,8 @@ async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
             |task: Task| task.parked().is_some() && task.open_questions().any(|question| question.key == key);
         eventually("a question", || stored(&store, id).now_or_never().is_some_and(is_asked)).await;
         let answers = [(key.clone(), toolyard_dispatch::RawJson::trusted(toolyard_kit::YES))];
-        host.tasks()
+        tasks_of(&host)
             .await
-            .expect("recovers")
             .update_task(&local_caller(), &id.to_string(), answers.into())
             .await
             .expect("answers");

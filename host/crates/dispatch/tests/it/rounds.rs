@@ -1,15 +1,13 @@
 //! Questions of plain calls whose client is stateless: round after round, only with the state that the
 //! client carries.
 
-use crate::kit::application::{dispatch, eventually};
-use crate::kit::stateless::{call, calls, client, created, eventually_asks, outcome, signed_in, text};
+use crate::kit::application::{dispatch, eventually, tasks_of};
+use crate::kit::stateless::{call, calls, client, delivered, eventually_asks, outcome, signed_in, text};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use toolyard_dispatch::{
-    CallReply, Caller, CreatedTask, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms,
-};
+use toolyard_dispatch::{CallReply, Caller, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms};
 use toolyard_kit::{YES, done, memory, question, tool};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
@@ -178,10 +176,8 @@ async fn a_state_leads_to_effects_once() {
         Ok(reply) => input_required(reply),
         Err(fault) => panic!("{fault}"),
     };
-    let CreatedTask { view, handover, .. } =
-        created(calls(&dispatch, retry(Some(&asked.state), &[("a", YES)])).await);
-    handover.expect("a duty").mark_delivered();
-    let task = dispatch.tasks().await.expect("recovers").task(&client(), &view.id).await.expect("there");
+    let view = delivered(calls(&dispatch, retry(Some(&asked.state), &[("a", YES)])).await);
+    let task = tasks_of(&dispatch).await.task(&client(), &view.id).await.expect("there");
     assert!(task.effects);
     let keys = |open: bool| {
         let meant = task.questions.iter().filter(|question| question.answer.is_none() == open);
@@ -190,13 +186,7 @@ async fn a_state_leads_to_effects_once() {
     assert_eq!(keys(false), ["a"], "answered before it was a task");
     eventually_asks(&dispatch, &view.id, "b").await;
     let answers = HashMap::from([("b".to_owned(), RawJson::trusted(YES))]);
-    dispatch
-        .tasks()
-        .await
-        .expect("recovers")
-        .update_task(&client(), &view.id, answers)
-        .await
-        .expect("acknowledged");
+    tasks_of(&dispatch).await.update_task(&client(), &view.id, answers).await.expect("acknowledged");
     let Outcome::Result { result, .. } = outcome(&dispatch, &view.id).await else { panic!("a result") };
     assert!(result.as_str().contains("Ok("), "{}", result.as_str());
 }
@@ -277,10 +267,8 @@ async fn what_does_not_fit_is_asked_again() {
         let key = next_key(&dispatch, &id, &keys).await;
         let answers =
             HashMap::from([(key.clone(), RawJson::trusted(answer)), ("a".into(), RawJson::trusted("5"))]);
-        dispatch
-            .tasks()
+        tasks_of(&dispatch)
             .await
-            .expect("recovers")
             .update_task(&client(), &id, answers)
             .await
             .expect("26T-17, 26X-6: acknowledged");
@@ -303,15 +291,14 @@ async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
     });
     let tasks: Arc<dyn TaskStore> = store.clone();
     let dispatch = dispatch(store, tasks, vec![asks]);
-    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
-    handover.expect("a duty").mark_delivered();
+    let view = delivered(calls(&dispatch, Retry::default()).await);
     (dispatch, view.id)
 }
 
 /// The key of the open question, once it is a new one.
 async fn next_key(dispatch: &Arc<Dispatch>, id: &str, before: &[String]) -> String {
     loop {
-        let task = dispatch.tasks().await.expect("recovers").task(&client(), id).await.expect("there");
+        let task = tasks_of(dispatch).await.task(&client(), id).await.expect("there");
         assert!(task.is_live(), "{:?}", task.outcome);
         let open: Vec<String> =
             task.open_questions().map(|question| question.wire_key().into_owned()).collect();

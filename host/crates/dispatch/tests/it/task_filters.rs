@@ -1,5 +1,6 @@
 //! `tasks/list` with filters (SEP-1904, F-1 to F-8), through the application.
 
+use crate::kit::application::tasks_of;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -181,14 +182,8 @@ async fn f_8_only_a_filter_changes_the_order() {
     // F-3: an unknown criterion is ignored, and the rest applied.
     assert_eq!(house.all(&json!({"filter": {"unknown": 5}})).await, latest_change_first);
     assert_eq!(house.all(&json!({"methods": ["tools/call"]})).await, latest_change_first);
-    let result = house
-        .dispatch
-        .tasks()
-        .await
-        .expect("recovers")
-        .list_tasks(&caller("a"), None)
-        .await
-        .expect("params may be absent");
+    let result =
+        tasks_of(&house.dispatch).await.list_tasks(&caller("a"), None).await.expect("params may be absent");
     assert!(result.as_str().contains(&by_creation[0]));
 }
 
@@ -211,11 +206,8 @@ async fn the_operator_finds_the_tasks_of_all_owners_and_a_principal_its_own() {
     let find = async |caller: &Caller, filter: &Filter| {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = house
-                .dispatch
-                .tasks()
+            let page = tasks_of(&house.dispatch)
                 .await
-                .expect("recovers")
                 .find_tasks(caller, filter.clone(), Direction::Ascending, after, 2)
                 .await;
             let Page { tasks, next } = page.expect("searches");
@@ -246,23 +238,13 @@ async fn a_change_of_a_task_is_counted_for_those_who_look_at_many() {
     let house = House::new();
     let mine = house.five().await;
     let mut changes = house.dispatch.task_changes();
-    house.dispatch.tasks().await.expect("recovers").list_tasks(&caller("a"), None).await.expect("lists");
+    tasks_of(&house.dispatch).await.list_tasks(&caller("a"), None).await.expect("lists");
     changes.mark_unchanged();
     let before = *changes.borrow();
-    house
-        .dispatch
-        .tasks()
-        .await
-        .expect("recovers")
-        .task(&caller("a"), &mine[0].id.to_string())
-        .await
-        .expect("is there");
+    tasks_of(&house.dispatch).await.task(&caller("a"), &mine[0].id.to_string()).await.expect("is there");
     assert_eq!(*changes.borrow(), before, "a read changes nothing");
-    house
-        .dispatch
-        .tasks()
+    tasks_of(&house.dispatch)
         .await
-        .expect("recovers")
         .cancel_task(&Caller::operator(), &mine[0].id.to_string())
         .await
         .expect("is live");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Dispatch, Settings, Stores};
+use toolyard_dispatch::{Dispatch, Settings, Stores, Tasks};
 use toolyard_kit::{SETTINGS, TickingClock, application, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::{TaskStore, Tool};
@@ -27,4 +27,9 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
+}
+
+/// The tasks of a dispatcher.
+pub async fn tasks_of(dispatch: &Dispatch) -> &Arc<Tasks> {
+    dispatch.tasks().await.expect("recovers")
 }

@@ -1,5 +1,6 @@
 //! A stateless client of a dispatcher, and what it gets.
 
+use crate::kit::application::tasks_of;
 use futures_util::StreamExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use toolyard_dispatch::{
 };
 use toolyard_kit::principal;
 use toolyard_protocol::stateless::input::Retry;
+use toolyard_protocol::tasks::TaskView;
 
 pub fn client() -> Caller {
     let principal = Arc::new(Principal::Local);
@@ -47,6 +49,13 @@ pub fn created(reply: Result<CallReply, Fault>) -> CreatedTask {
     }
 }
 
+/// The task of a reply that its client received.
+pub fn delivered(reply: Result<CallReply, Fault>) -> TaskView {
+    let CreatedTask { view, handover, .. } = created(reply);
+    handover.expect("a duty").mark_delivered();
+    view
+}
+
 pub fn text(reply: &CallReply) -> &str {
     match reply {
         CallReply::Result(result) => result.as_str(),
@@ -56,7 +65,7 @@ pub fn text(reply: &CallReply) -> &str {
 
 pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
     let id = TaskId::parse(id).expect("an id");
-    let mut states = std::pin::pin!(dispatch.tasks().await.expect("recovers").follow_task(client(), id));
+    let mut states = std::pin::pin!(tasks_of(dispatch).await.follow_task(client(), id));
     let mut last = None;
     let end = async {
         while let Some(task) = states.next().await {
@@ -69,7 +78,7 @@ pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
 
 pub async fn eventually_asks(dispatch: &Arc<Dispatch>, id: &str, key: &str) {
     loop {
-        let task = dispatch.tasks().await.expect("recovers").task(&client(), id).await.expect("there");
+        let task = tasks_of(dispatch).await.task(&client(), id).await.expect("there");
         if task.open_questions().any(|question| question.wire_key() == key) {
             return;
         }
