@@ -31,7 +31,6 @@ impl Host {
 }
 
 /// The port of the admin listener of the host that wrote this log.
-#[must_use]
 pub fn port(log: &str) -> Option<u16> {
     let (before, _) = log.split_once(" has /healthz")?;
     before.rsplit_once(':')?.1.parse().ok()

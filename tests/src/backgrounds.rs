@@ -21,13 +21,11 @@ impl Backgrounds {
     }
 
     /// The folder with their files.
-    #[must_use]
     pub fn place(&self) -> PathBuf {
         self.folder.path().join("data/detached")
     }
 
     /// Their files of this kind: `lock`, `sock`, `log`.
-    #[must_use]
     pub fn files(&self, kind: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.place()).into_iter().flatten().flatten();
         entries
@@ -37,7 +35,6 @@ impl Backgrounds {
     }
 
     /// The living processes.
-    #[must_use]
     pub fn living(&self) -> Vec<Pid> {
         let written = self.files("lock").into_iter().filter_map(|lock| fs::read_to_string(lock).ok());
         written
@@ -66,7 +63,6 @@ impl Backgrounds {
     }
 
     /// The text of all their logs.
-    #[must_use]
     pub fn log(&self) -> String {
         self.files("log").into_iter().filter_map(|log| fs::read_to_string(log).ok()).collect()
     }

@@ -21,7 +21,6 @@ impl Disk {
     ///
     /// # Panics
     /// If the test fails in the other process.
-    #[must_use]
     pub fn of(size: &str, test: &str) -> Option<Self> {
         if let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) {
             let folder = place.join("data");
@@ -50,7 +49,6 @@ impl Disk {
     }
 
     /// A folder on it.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -68,7 +66,6 @@ impl Disk {
     ///
     /// # Panics
     /// If it never gets full.
-    #[must_use]
     pub fn fill(&self) -> PathBuf {
         let path = self.place.join("ballast");
         let mut file = std::fs::File::create(&path).expect("there is room for a file");

@@ -95,7 +95,6 @@ impl FaultProxy {
     }
 
     /// The port that it listens on.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
@@ -114,19 +113,16 @@ impl FaultProxy {
     }
 
     /// How many connections it has accepted.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.meter.taken.load(Ordering::Relaxed)
     }
 
     /// How many of them it has reset.
-    #[must_use]
     pub fn were_reset(&self) -> u64 {
         self.meter.reset.load(Ordering::Relaxed)
     }
 
     /// How many bytes have passed in this direction.
-    #[must_use]
     pub fn passed(&self, way: Way) -> u64 {
         self.meter.of(way).load(Ordering::Relaxed)
     }

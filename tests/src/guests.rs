@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 /// The root of the checkout.
-#[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
 }
@@ -12,13 +11,11 @@ pub fn root() -> PathBuf {
 ///
 /// # Panics
 /// If they have not been built.
-#[must_use]
 pub fn dist() -> PathBuf {
     built(root().join("plugins/dist"), "make plugins")
 }
 
 /// A shipped plugin's component.
-#[must_use]
 pub fn plugin(name: &str) -> PathBuf {
     built(dist().join(format!("{name}.wasm")), "make plugins")
 }
@@ -27,13 +24,11 @@ pub fn plugin(name: &str) -> PathBuf {
 ///
 /// # Panics
 /// If it has not been built.
-#[must_use]
 pub fn fixture(name: &str) -> PathBuf {
     built(root().join(format!("target/fixtures/{name}.wasm")), "make fixtures")
 }
 
 /// The binary: `TOOLYARD_BIN`, or the release build.
-#[must_use]
 pub fn binary() -> PathBuf {
     let path = std::env::var_os("TOOLYARD_BIN")
         .map_or_else(|| root().join("target/release/toolyard"), PathBuf::from);
@@ -44,7 +39,6 @@ pub fn binary() -> PathBuf {
 ///
 /// # Panics
 /// If its manifest has none.
-#[must_use]
 pub fn version() -> &'static str {
     let manifest = include_str!("../../host/Cargo.toml");
     let version = |line: &'static str| line.strip_prefix("version = \"")?.strip_suffix('"');
@@ -52,7 +46,6 @@ pub fn version() -> &'static str {
 }
 
 /// The binary with fail points: `TOOLYARD_FAILPOINTS_BIN`, or the release build.
-#[must_use]
 pub fn binary_with_fail_points() -> PathBuf {
     let path = std::env::var_os("TOOLYARD_FAILPOINTS_BIN")
         .map_or_else(|| root().join("target/release/toolyard-failpoints"), PathBuf::from);
@@ -65,13 +58,11 @@ fn built(path: PathBuf, how: &str) -> PathBuf {
 }
 
 /// The guest `hostile_resources` with this kind of attack.
-#[must_use]
 pub fn hostile_resources(choice: u8) -> Vec<u8> {
     chosen("hostile_resources", b"hostile-resources-no", choice)
 }
 
 /// The guest `hostile_lists` with this listing.
-#[must_use]
 pub fn hostile_lists(choice: u8) -> Vec<u8> {
     chosen("hostile_lists", b"hostile-list-no-", choice)
 }

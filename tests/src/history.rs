@@ -94,7 +94,6 @@ pub enum Status {
 
 impl Status {
     /// Parses the wire name; `None` if it is unknown.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "working" => Self::Working,
@@ -107,7 +106,6 @@ impl Status {
     }
 
     /// Whether no other status can follow.
-    #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -194,13 +192,11 @@ impl History {
     }
 
     /// The number of calls added.
-    #[must_use]
     pub const fn calls(&self) -> u64 {
         self.calls
     }
 
     /// The number of tasks it knows.
-    #[must_use]
     pub fn tasks(&self) -> usize {
         self.tasks.len()
     }

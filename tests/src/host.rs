@@ -51,7 +51,6 @@ impl Setup {
     }
 
     /// The plugin folder.
-    #[must_use]
     pub fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")
     }
@@ -139,7 +138,6 @@ impl Setup {
     }
 
     /// The folder and the arguments, for a process that a test starts itself.
-    #[must_use]
     pub fn into_parts(self) -> (TempDir, Vec<String>) {
         (self.folder, self.args)
     }
@@ -181,7 +179,6 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
 }
 
 /// A command of the binary on the plugin and data folders in `folder`.
-#[must_use]
 pub fn command(name: &str, folder: &Path, args: &[String]) -> Command {
     command_of(&guests::binary(), name, folder, args)
 }
@@ -198,7 +195,6 @@ fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Com
 
 /// Whether a host has the bridge: only if the test sets one of its settings. Without the bridge, clients that
 /// declare no tasks can stand for those that do, and lists contain no tools of the host.
-#[must_use]
 pub fn has_bridge(args: &[String]) -> bool {
     args.iter().any(|arg| arg.starts_with("bridge."))
 }
@@ -258,31 +254,26 @@ impl Host {
     }
 
     /// The port that it serves on.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// The URL of its endpoint.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
     /// Its plugin folder.
-    #[must_use]
     pub fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")
     }
 
     /// The working folder of the host.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Its data folder.
-    #[must_use]
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -291,7 +282,6 @@ impl Host {
     ///
     /// # Panics
     /// If the reader of stderr has panicked.
-    #[must_use]
     pub fn log(&self) -> String {
         self.log.lock().expect("log").clone()
     }
@@ -300,7 +290,6 @@ impl Host {
     ///
     /// # Panics
     /// If it has ended.
-    #[must_use]
     pub fn pid(&self) -> rustix::process::Pid {
         let id = self.child.id().expect("the host runs");
         rustix::process::Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero")

@@ -118,13 +118,11 @@ impl Connection {
 
 impl Answer {
     /// The text of a header, or an empty string.
-    #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Whether it is a stream of events.
-    #[must_use]
     pub fn is_events(&self) -> bool {
         self.header("content-type") == "text/event-stream"
     }
@@ -163,7 +161,6 @@ impl Answer {
     }
 
     /// The body as events.
-    #[must_use]
     pub fn events(self) -> Events {
         Events { body: self.body, buffer: Vec::new(), exchange: self.exchange }
     }

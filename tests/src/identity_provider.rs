@@ -79,19 +79,16 @@ impl IdentityProvider {
     }
 
     /// Its `iss` value.
-    #[must_use]
     pub fn issuer(&self) -> String {
         format!("http://127.0.0.1:{}/realm", self.port)
     }
 
     /// The URL of its keys.
-    #[must_use]
     pub fn jwks_url(&self) -> String {
         format!("http://127.0.0.1:{}/jwks.json", self.port)
     }
 
     /// A host configuration that trusts it.
-    #[must_use]
     pub fn config(&self) -> String {
         format!(
             "[auth]\nresource = \"{RESOURCE}\"\nscopes = [\"tools\"]\nleeway = \"0s\"\n\
@@ -121,13 +118,11 @@ impl IdentityProvider {
     ///
     /// # Panics
     /// If its server has panicked.
-    #[must_use]
     pub fn fetches(&self) -> usize {
         self.state.lock().expect("state").fetches
     }
 
     /// The claims of a token for this subject, valid for ten minutes.
-    #[must_use]
     pub fn claims(&self, subject: &str) -> Value {
         json!({
             "iss": self.issuer(), "aud": RESOURCE, "sub": subject,
@@ -136,7 +131,6 @@ impl IdentityProvider {
     }
 
     /// A token for this subject.
-    #[must_use]
     pub fn token(&self, key: &Key, subject: &str) -> String {
         key.sign(&self.claims(subject))
     }
@@ -225,7 +219,6 @@ impl Key {
     }
 
     /// The header of its tokens.
-    #[must_use]
     pub fn header(&self) -> Value {
         json!({"alg": self.alg, "kid": self.kid, "typ": "at+jwt"})
     }
@@ -234,7 +227,6 @@ impl Key {
     ///
     /// # Panics
     /// If it cannot be signed.
-    #[must_use]
     pub fn sign(&self, claims: &Value) -> String {
         let signed = unsigned(&self.header(), claims);
         let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &self.secret, self.algorithm);
@@ -243,7 +235,6 @@ impl Key {
 }
 
 /// The signed part of a token.
-#[must_use]
 pub fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
 }
@@ -257,7 +248,6 @@ fn base64(bytes: &[u8]) -> String {
 ///
 /// # Panics
 /// If it is before 1970.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "an issuer reads a clock of its own")]
 pub fn now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs()

@@ -22,7 +22,6 @@ impl Mounts {
     ///
     /// # Panics
     /// If the test fails in the other process.
-    #[must_use]
     pub fn of(test: &str) -> Option<Self> {
         if std::env::var_os(INSIDE).is_some() {
             return Some(Self::default());
@@ -72,13 +71,11 @@ impl Mounts {
     }
 
     /// The same for files of the machine, mounted read-only; `false` if that is not possible here.
-    #[must_use]
     pub fn bind_of_machine(&mut self, what: &str, at: &Path) -> bool {
         Path::new(what).exists() && self.try_mount(&["--bind", "-o", "ro"], what, at)
     }
 
     /// Mounts with these arguments; if that is not possible here, prints so and returns `false`.
-    #[must_use]
     pub fn try_mount(&mut self, how: &[&str], what: impl AsRef<OsStr>, at: &Path) -> bool {
         let done = self.mount(how, what.as_ref(), at);
         if !done {

@@ -25,7 +25,6 @@ impl Host {
     ///
     /// # Panics
     /// If it does not run.
-    #[must_use]
     pub fn usage(&self) -> Usage {
         let process = PathBuf::from(format!("/proc/{}", self.pid().as_raw_nonzero()));
         let read = |file: &str| std::fs::read_to_string(process.join(file)).expect("the host runs");

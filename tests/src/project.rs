@@ -32,13 +32,11 @@ impl Project {
     }
 
     /// Its folder.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// A path in the project folder.
-    #[must_use]
     pub fn at(&self, name: &str) -> PathBuf {
         self.folder().join(name)
     }
@@ -70,7 +68,6 @@ impl Project {
     ///
     /// # Panics
     /// If there is none.
-    #[must_use]
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.at(name)).expect("a file")
     }
@@ -85,7 +82,6 @@ impl Project {
     }
 
     /// A command of the binary in the project's folder.
-    #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(guests::binary());
         command
@@ -109,7 +105,6 @@ impl Project {
     ///
     /// # Panics
     /// If it cannot be started.
-    #[must_use]
     pub fn dev(&self) -> Dev {
         let mut command = self.command(&["dev", "--json", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
@@ -165,7 +160,6 @@ impl Dev {
     }
 
     /// The events so far.
-    #[must_use]
     pub fn seen(&self) -> &[Value] {
         &self.seen
     }

@@ -69,7 +69,6 @@ impl OnTerminal {
     ///
     /// # Panics
     /// If it is not text.
-    #[must_use]
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().expect("free")).into_owned()
     }
@@ -78,7 +77,6 @@ impl OnTerminal {
     ///
     /// # Panics
     /// If the process has ended.
-    #[must_use]
     pub fn pid(&self) -> rustix::process::Pid {
         let pid = self.child.id().and_then(|id| i32::try_from(id).ok());
         pid.and_then(rustix::process::Pid::from_raw).expect("it runs")

@@ -39,14 +39,12 @@ pub struct Report {
 
 impl Report {
     /// Whether each order came often enough: in more than one race of a hundred.
-    #[must_use]
     pub const fn is_mixed(&self) -> bool {
         let least = (self.cancelled + self.ended) / 100;
         self.cancelled > least && self.ended > least
     }
 
     /// The report, in the form of the documentation.
-    #[must_use]
     pub fn text(&self) -> String {
         let all = self.cancelled + self.ended;
         let mut out = String::from("| what | figure |\n| --- | --- |\n");

@@ -42,7 +42,6 @@ impl RegistryServer {
     ///
     /// # Panics
     /// In CI, if it is not installed; anywhere, if it does not start.
-    #[must_use]
     pub fn start() -> Option<Self> {
         Self::start_with("", tempfile::tempdir().expect("a folder"))
     }
@@ -51,7 +50,6 @@ impl RegistryServer {
     ///
     /// # Panics
     /// As [`Self::start`].
-    #[must_use]
     pub fn start_private() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let users = folder.path().join("htpasswd");
@@ -84,13 +82,11 @@ impl RegistryServer {
     }
 
     /// Its name and port.
-    #[must_use]
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
     /// The address of a repository with its tag in it.
-    #[must_use]
     pub fn address(&self, repository: &str) -> String {
         format!("oci://{}/{repository}", self.host())
     }

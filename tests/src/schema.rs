@@ -32,13 +32,11 @@ pub struct Definitions {
 }
 
 /// The folder with the specification's files.
-#[must_use]
 pub fn folder() -> PathBuf {
     std::env::var_os("TOOLYARD_SPEC").map_or_else(|| root().join("../shared/spec"), PathBuf::from)
 }
 
 /// Whether this is CI, where no test may be skipped.
-#[must_use]
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|ci| ci == "true")
 }
@@ -74,7 +72,6 @@ impl Schema {
     ///
     /// # Panics
     /// If one is not JSON.
-    #[must_use]
     pub fn of(folder: &Path) -> Option<Self> {
         let read = |file| Definitions::read(&folder.join(file));
         Some(Self { sessions: read(SESSIONS)?, stateless: read(STATELESS)?, tasks: read(TASKS)? })
@@ -92,7 +89,6 @@ impl Definitions {
     ///
     /// # Panics
     /// If there is no such definition.
-    #[must_use]
     pub fn problems(&self, definition: &str, value: &Value) -> Vec<String> {
         let validator = self.validator(definition);
         if validator.is_valid(value) {

@@ -109,13 +109,11 @@ impl Session {
     }
 
     /// The port of its host.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// Its id.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -126,7 +124,6 @@ impl Session {
     }
 
     /// The headers of its requests.
-    #[must_use]
     pub fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = HEADERS.to_vec();
         headers.push(("mcp-session-id", &self.id));
@@ -298,7 +295,6 @@ pub const HEADERS: [(&str, &str); 2] =
     [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
 
 /// An `initialize` request.
-#[must_use]
 pub fn initialize(revision: &str, capabilities: Value) -> Value {
     json!({
         "jsonrpc": "2.0", "id": 0, "method": "initialize",

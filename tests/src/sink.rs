@@ -25,13 +25,11 @@ pub struct Effects {
 
 impl Effects {
     /// Whether two runs with the same attempt number began.
-    #[must_use]
     pub fn repeats(&self) -> bool {
         self.begun.iter().collect::<BTreeSet<_>>().len() != self.begun.len()
     }
 
     /// The distinct answers.
-    #[must_use]
     pub fn distinct_words(&self) -> BTreeSet<&str> {
         self.words.iter().map(|(_, word)| word.as_str()).collect()
     }
@@ -83,20 +81,17 @@ impl Sink {
     }
 
     /// Its host and port, as guests name it.
-    #[must_use]
     pub fn authority(&self) -> String {
         format!("localhost:{}", self.port)
     }
 
     /// Its port.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// A manifest for the guest `effects` that may connect to the sink, and whose tool `again` may be run
     /// again.
-    #[must_use]
     pub fn manifest(&self) -> String {
         format!(
             "[http]\nallow = [\"{}\"]\n[tools.once]\ndurability = \"none\"\n[tools.again]\ndurability = \"rerun\"\n",
@@ -115,7 +110,6 @@ impl Sink {
     }
 
     /// The effects of a call.
-    #[must_use]
     pub fn of(&self, key: &str) -> Effects {
         self.book().effects.get(key).cloned().unwrap_or_default()
     }
@@ -124,7 +118,6 @@ impl Sink {
     ///
     /// # Panics
     /// If the sink has received a request that the guest does not send.
-    #[must_use]
     pub fn all(&self) -> BTreeMap<String, Effects> {
         let book = self.book();
         assert!(book.odd.is_empty(), "{:?}", book.odd);
@@ -132,7 +125,6 @@ impl Sink {
     }
 
     /// The steps so far of all calls of `chances`, in the order of arrival, by the key of the call.
-    #[must_use]
     pub fn steps(&self) -> BTreeMap<String, Vec<Step>> {
         self.book().steps.clone()
     }

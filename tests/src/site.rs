@@ -77,13 +77,11 @@ impl Site {
     }
 
     /// Its port.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// The URL of a path, with the host name `localhost`.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://localhost:{}{path}", self.port)
     }
@@ -92,13 +90,11 @@ impl Site {
     ///
     /// # Panics
     /// If a connection's task has panicked.
-    #[must_use]
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().expect("free").clone()
     }
 
     /// How many connections are open.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }

@@ -333,7 +333,6 @@ impl Sample {
 impl Report {
     /// A sentence for each resource that has grown, by more than chance, from the second third of the samples
     /// to the last. In the first third, pools and caches fill.
-    #[must_use]
     pub fn growth(&self) -> Vec<String> {
         type Figure = fn(&Sample) -> u64;
         let things: [(&str, Figure, u64, u64); 4] = [
@@ -354,7 +353,6 @@ impl Report {
     }
 
     /// A table, and the resources that have grown.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("# Soak\n\nSeed {}.\n\n", self.seed);
         out.push_str("| seconds | calls | resident MiB | descriptors | mappings | threads |\n");
@@ -387,7 +385,6 @@ impl Report {
     }
 
     /// The same as JSON, for programs.
-    #[must_use]
     pub fn json(&self) -> Value {
         let samples = self.samples.iter().map(|sample| {
             json!({

@@ -31,13 +31,11 @@ pub mod key {
 }
 
 /// The capabilities of a client that supports tasks.
-#[must_use]
 pub fn tasks() -> Value {
     json!({"extensions": {TASKS: {}}})
 }
 
 /// The capabilities of a client that supports tasks and every kind of question.
-#[must_use]
 pub fn everything() -> Value {
     json!({
         "elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}, "extensions": {TASKS: {}},
@@ -48,7 +46,6 @@ pub fn everything() -> Value {
 ///
 /// # Panics
 /// If the params are not an object.
-#[must_use]
 pub fn enveloped(mut params: Value, capabilities: &Value) -> Value {
     let meta = params.as_object_mut().expect("an object").entry("_meta").or_insert_with(|| json!({}));
     for (key, value) in [
@@ -62,7 +59,6 @@ pub fn enveloped(mut params: Value, capabilities: &Value) -> Value {
 }
 
 /// The form of a value in a header: plain if possible, else base64 (26H-5).
-#[must_use]
 pub fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {
@@ -154,13 +150,11 @@ impl Client {
     }
 
     /// The port of its host.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// A complete request.
-    #[must_use]
     pub fn request(&self, method: &str, params: Value) -> Request {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let params = enveloped(params, &self.capabilities);
@@ -351,19 +345,16 @@ impl Request {
     }
 
     /// The message.
-    #[must_use]
     pub const fn message(&self) -> &Value {
         &self.message
     }
 
     /// The headers.
-    #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
     /// The bytes of the request, for writing them to a socket.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let body = self.message.to_string();
         let mut head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
@@ -379,7 +370,6 @@ impl Reply {
     ///
     /// # Panics
     /// If it is an error.
-    #[must_use]
     pub fn result(mut self) -> Value {
         assert!(self.message.get("error").is_none(), "{}", self.message);
         self.message["result"].take()
@@ -389,14 +379,12 @@ impl Reply {
     ///
     /// # Panics
     /// If it is a result.
-    #[must_use]
     pub fn error(mut self) -> Value {
         assert!(self.message.get("result").is_none(), "{}", self.message);
         self.message["error"].take()
     }
 
     /// The status and the code of the error.
-    #[must_use]
     pub fn refusal(&self) -> (u16, i64) {
         (self.status, self.message["error"]["code"].as_i64().unwrap_or_default())
     }

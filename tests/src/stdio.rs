@@ -208,7 +208,6 @@ impl Stdio {
     ///
     /// # Panics
     /// If it has ended.
-    #[must_use]
     pub fn pid(&self) -> Pid {
         let id = self.child.id().expect("it runs");
         Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero")

@@ -4,19 +4,16 @@ use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
 /// The token of this name.
-#[must_use]
 pub fn token(name: &str) -> String {
     format!("{name}-token-of-the-tests")
 }
 
 /// The configuration of this token.
-#[must_use]
 pub fn stanza(name: &str, scopes: &[&str]) -> String {
     stanza_with(name, &format!("scopes = {scopes:?}"))
 }
 
 /// The same for a token whose principal is the local user.
-#[must_use]
 pub fn local_stanza(name: &str) -> String {
     stanza_with(name, "local = true")
 }

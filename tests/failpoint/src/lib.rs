@@ -95,7 +95,6 @@ pub fn reach_in(what: &str, when: &str) {
 }
 
 /// The change of a task, as the audit log names it.
-#[must_use]
 pub fn what(after: &Task, records: &Records) -> &'static str {
     match records.audit.first().map(|entry| entry.action) {
         Some(Action::Ended) => "finish",

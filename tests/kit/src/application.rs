@@ -47,7 +47,6 @@ pub const SETTINGS: Settings = Settings {
 };
 
 /// The defaults of the bridge, except for the time before a hand-off, and without heartbeats and clients.
-#[must_use]
 pub const fn bridge(after: Duration) -> BridgeSettings {
     BridgeSettings {
         after,
@@ -65,7 +64,6 @@ pub const fn bridge(after: Duration) -> BridgeSettings {
 }
 
 /// Uses this store for all stored data.
-#[must_use]
 pub fn stores(store: &Arc<MemoryStore>) -> Stores {
     Stores {
         tasks: store.clone(),
@@ -81,7 +79,6 @@ pub fn stores(store: &Arc<MemoryStore>) -> Stores {
 }
 
 /// An empty store in memory that keeps audit entries.
-#[must_use]
 pub fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(TickingClock::at(1_000_000)).audited())
 }
@@ -90,7 +87,6 @@ pub fn memory() -> Arc<MemoryStore> {
 ///
 /// # Panics
 /// If two tools have the same name.
-#[must_use]
 pub fn application(
     settings: Settings,
     stores: Stores,
@@ -103,7 +99,6 @@ pub fn application(
 }
 
 /// A principal whom an identity provider calls `subject`.
-#[must_use]
 pub fn principal(subject: &str) -> Arc<Principal> {
     Arc::new(Principal::Subject(Subject {
         issuer: "https://idp.example".into(),
@@ -116,7 +111,6 @@ pub fn principal(subject: &str) -> Arc<Principal> {
 }
 
 /// The user of this machine, with a client that shows forms.
-#[must_use]
 pub fn local_caller() -> Caller {
     Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
 }

@@ -9,7 +9,6 @@ pub struct TickingClock(AtomicI64);
 
 impl TickingClock {
     /// A clock that starts at this time.
-    #[must_use]
     pub fn at(start: i64) -> Arc<Self> {
         Arc::new(Self(AtomicI64::new(start)))
     }

@@ -54,7 +54,6 @@ pub struct Native {
 }
 
 /// A tool of this name, whose calls may be tasks and whose unfinished runs are not repeated.
-#[must_use]
 pub fn native(name: &str) -> Native {
     let spec = ToolSpec {
         description: ToolDescription {
@@ -180,13 +179,11 @@ pub fn tool<F: Future<Output = RunEnd> + Send + 'static>(
 }
 
 /// The end of a run whose result is this text.
-#[must_use]
 pub fn done(text: &str) -> RunEnd {
     RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
 }
 
 /// A question with an empty form, under this key.
-#[must_use]
 pub fn question(key: &str) -> AskedQuestion {
     AskedQuestion {
         key: key.to_owned(),

@@ -54,7 +54,6 @@ pub enum Reader {
 
 impl Reader {
     /// The name of the reader and of its fuzz target.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Decode => "decode",

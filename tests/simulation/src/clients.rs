@@ -21,7 +21,6 @@ pub const CLIENTS: usize = 4;
 pub const STATELESS: usize = 3;
 
 /// The principal of a client.
-#[must_use]
 pub fn caller(client: usize) -> Caller {
     let capabilities = RawJson::trusted(r#"{"elicitation":{}}"#);
     let subject = |subject: &str| {
@@ -313,7 +312,6 @@ impl Reached {
 }
 
 /// An answer that differs from all others.
-#[must_use]
 pub fn answer(number: u64) -> RawJson {
     RawJson::trusted(format!(r#"{{"action":"accept","content":{{"number":"{number}"}}}}"#))
 }

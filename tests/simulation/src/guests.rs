@@ -38,13 +38,11 @@ enum Step {
 }
 
 /// The arguments of this call: its number, and the script of its guest.
-#[must_use]
 pub fn arguments(call: u64, script: u64) -> String {
     format!(r#"{{"call":{call},"script":{script}}}"#)
 }
 
 /// One of the two numbers in the arguments.
-#[must_use]
 pub fn number(arguments: &RawJson, name: &str) -> u64 {
     let value: serde_json::Value = arguments.decode().unwrap_or_default();
     value[name].as_u64().unwrap_or_default()

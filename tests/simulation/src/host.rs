@@ -121,7 +121,6 @@ impl Process {
     }
 
     /// The host as a client uses it.
-    #[must_use]
     pub fn reached(&self, shared: &Shared, host: usize) -> Reached {
         Reached {
             host,
@@ -165,7 +164,6 @@ impl Process {
     }
 
     /// Whether it is shutting down.
-    #[must_use]
     pub fn is_parting(&self) -> bool {
         self.parting.is_some()
     }
@@ -192,7 +190,6 @@ impl Process {
     }
 
     /// Whether it has shut down.
-    #[must_use]
     pub fn has_parted(&self, world: &World) -> bool {
         let Some(parting) = &self.parting else { return false };
         let left = *parting.lock().expect("no thread panics here");

@@ -26,7 +26,6 @@ pub struct JournalLedger {
 
 impl JournalLedger {
     /// The number of the first chunk.
-    #[must_use]
     pub const fn first(&self) -> u32 {
         self.first
     }
@@ -43,7 +42,6 @@ impl JournalLedger {
 
 impl crate::ledger::Ledger {
     /// The journal of a task; empty if it has none.
-    #[must_use]
     pub fn lines(&self, id: TaskId) -> Lines {
         self.entries.get(&id).map(|entry| Lines::of(&entry.journal.chunks)).unwrap_or_default()
     }

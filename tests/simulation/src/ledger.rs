@@ -37,7 +37,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Whether the lease of this incarnation has ended by the store's time.
-    #[must_use]
     pub fn is_dead(&self, incarnation: Incarnation, now: Timestamp) -> bool {
         self.leases.get(&incarnation).is_none_or(|until| now >= *until)
     }
@@ -225,14 +224,12 @@ impl Seen {
     }
 
     /// The attempt in which this question was answered; `None` if it was not.
-    #[must_use]
     pub fn answered_in(&self, id: TaskId, key: &str, params: &str) -> Option<u32> {
         let entry = self.ledger.entries.get(&id)?;
         entry.answered.get(&(key.to_owned(), params.to_owned())).copied()
     }
 
     /// The lowest version that a request must get if it begins now.
-    #[must_use]
     pub fn floor(&self, id: TaskId) -> u64 {
         self.ledger.entries.get(&id).map_or(0, |entry| entry.told)
     }

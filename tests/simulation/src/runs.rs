@@ -60,7 +60,6 @@ impl Runs {
     }
 
     /// The run of this number.
-    #[must_use]
     pub fn run(&self, number: usize) -> &Run {
         &self.all[number]
     }
@@ -77,7 +76,6 @@ impl Runs {
     }
 
     /// Whether a run for this call is still going on.
-    #[must_use]
     pub fn any_for(&self, call: u64) -> bool {
         self.all.iter().any(|run| run.call == call && run.is_going_on)
     }

@@ -91,7 +91,6 @@ impl Lines {
     }
 
     /// Whether the intent of this effect is there, and whether its response is.
-    #[must_use]
     pub fn effect(&self, (generation, number): EffectId) -> (bool, bool) {
         match self.begin {
             Some((mine, _)) if mine == generation => {
@@ -105,7 +104,6 @@ impl Lines {
     }
 
     /// The value that its run ends with.
-    #[must_use]
     pub fn value(&self) -> Option<u64> {
         let (_, mut value) = self.begin?;
         for line in &self.guest {
@@ -125,7 +123,6 @@ fn mix(value: u64, with: &str) -> u64 {
 }
 
 /// The value in the text of a result.
-#[must_use]
 pub fn value_in(text: &str) -> Option<u64> {
     let (_, rest) = text.split_once("gives ")?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

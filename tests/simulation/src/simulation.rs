@@ -29,7 +29,6 @@ const UNATTENDED: i64 = 15_000;
 const UNWOKEN: i64 = 4_000;
 
 /// Simulates this seed. Keeps the lines of its trace if `keep`.
-#[must_use]
 pub fn simulate(seed: u64, keep: bool) -> Course {
     let mut simulation = Simulation::new(seed, keep);
     simulation.storm();

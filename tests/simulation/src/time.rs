@@ -29,7 +29,6 @@ impl HostClock {
     }
 
     /// Milliseconds since the beginning, by the steady clock.
-    #[must_use]
     pub fn steady(&self) -> i64 {
         let _inside = self.runtime.enter();
         let since = Instant::now().duration_since(self.epoch).as_millis();
@@ -69,7 +68,6 @@ impl StoreClock {
     }
 
     /// The current time of the store, which never goes back.
-    #[must_use]
     pub fn stamp(&self) -> Timestamp {
         self.now();
         Timestamp(self.latest.load(Ordering::Relaxed))

@@ -38,7 +38,6 @@ impl Trace {
     }
 
     /// The outcome of the run.
-    #[must_use]
     pub fn course(&self) -> Course {
         let (broken, counts) = (self.broken.clone(), self.counts.clone());
         Course { broken, counts, hash: self.hash.finish(), lines: self.lines.clone().unwrap_or_default() }

@@ -110,7 +110,6 @@ impl Report {
     }
 
     /// The events that should have happened in the run, and did not.
-    #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let seen = |what: &&str| self.counts.contains_key(what) || self.disasters.contains_key(what);
         let mut missing: Vec<_> = self.needed.iter().copied().filter(|what| !seen(what)).collect();
@@ -135,7 +134,6 @@ impl Report {
     }
 
     /// The report, in the form of the documentation.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::from("| what | figure |\n| --- | --- |\n");
         let mut row = |what: &str, figure: String| {

@@ -59,7 +59,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Tap {
     /// Begins a request.
-    #[must_use]
     pub fn exchange(&self, headers: &HeaderMap, body: &[u8]) -> Exchange {
         let conversation = Schema::official().map(|schema| {
             let fresh = || Arc::new(Mutex::new(Conversation::new(schema)));
@@ -76,7 +75,6 @@ impl Tap {
     }
 
     /// The findings so far.
-    #[must_use]
     pub fn report(&self) -> Report {
         lock(&self.inner.report).clone()
     }

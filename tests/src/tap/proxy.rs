@@ -41,13 +41,11 @@ impl Proxy {
     }
 
     /// The URL of the host's endpoint through the proxy.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
     /// The observer of its messages.
-    #[must_use]
     pub const fn tap(&self) -> &Tap {
         &self.tap
     }

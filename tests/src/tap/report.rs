@@ -27,7 +27,6 @@ pub struct Violation {
 
 impl Violation {
     /// Converts the verdict on a message; `None` if it found no problem.
-    #[must_use]
     pub fn of(verdict: Verdict, message: &[u8]) -> Option<Self> {
         let Verdict { problems, .. } = verdict;
         let mut message = String::from_utf8_lossy(message).into_owned();

@@ -18,7 +18,6 @@ use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, StoreError, Task, 
 const LANES: u32 = 64;
 
 /// A chunk with one entry, whose bytes follow from the number.
-#[must_use]
 pub fn chunk(number: u32, bytes: usize) -> Chunk {
     let mut writer = ChunkWriter::new();
     let body: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(bytes).collect();
@@ -27,7 +26,6 @@ pub fn chunk(number: u32, bytes: usize) -> Chunk {
 }
 
 /// A task of this owner that resumes, not yet stored.
-#[must_use]
 pub fn recorded(owner: &Owner, fence: Fence) -> Task {
     let started_at = Some(Timestamp(START));
     Task { fence, started_at, resume: Some(Resume::default()), ..task(owner) }

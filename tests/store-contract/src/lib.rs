@@ -74,7 +74,6 @@ pub struct Host {
 
 impl Fixture {
     /// The store, for a test that needs no more than one host.
-    #[must_use]
     pub fn store(&self) -> Arc<dyn Store> {
         (self.open)().store
     }
@@ -88,14 +87,12 @@ pub struct ManualClock {
 
 impl ManualClock {
     /// A clock that shows `ms`.
-    #[must_use]
     pub fn at(ms: i64) -> Arc<Self> {
         Self::telling(ms, Box::new(|_| {}))
     }
 
     /// As [`ManualClock::at`]; whenever it is set, `tell` first sets another clock to the same
     /// time.
-    #[must_use]
     pub fn telling(ms: i64, tell: Box<dyn Fn(i64) + Send + Sync>) -> Arc<Self> {
         Arc::new(Self { now: AtomicI64::new(ms), tell })
     }
@@ -120,7 +117,6 @@ impl Clock for ManualClock {
 }
 
 /// The owner of this name.
-#[must_use]
 pub fn owner(name: &str) -> Owner {
     Owner::Subject { issuer: "https://issuer.example".into(), subject: name.into() }
 }
@@ -132,7 +128,6 @@ fn random() -> Uuid {
 }
 
 /// A task of this owner, not yet stored, with a random id.
-#[must_use]
 pub fn task(owner: &Owner) -> Task {
     Task {
         id: TaskId(random()),
@@ -165,7 +160,6 @@ pub fn task(owner: &Owner) -> Task {
 }
 
 /// A session that is its own owner, with a random id.
-#[must_use]
 pub fn session() -> Session {
     let id = SessionId::of(random());
     Session {
@@ -211,7 +205,6 @@ pub async fn finish(store: &dyn Store, task: &Task, outcome: Outcome) -> Task {
 }
 
 /// A result that a tool may give.
-#[must_use]
 pub fn result() -> Outcome {
     Outcome::Result { is_error: false, result: RawJson::trusted(r#"{ "content" : [] }"#) }
 }

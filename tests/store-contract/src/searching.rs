@@ -63,7 +63,6 @@ fn window(after: i64, before: i64) -> Window {
 }
 
 /// Makes a task wait for an answer.
-#[must_use]
 pub fn asked(task: &Task) -> Event {
     let question = Question {
         key: "q".into(),

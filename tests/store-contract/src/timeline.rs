@@ -21,7 +21,6 @@ pub async fn kinds(store: &dyn Store, id: TaskId) -> Vec<EventKind> {
 }
 
 /// A log message with this text, at the first attempt.
-#[must_use]
 pub fn log(text: &str) -> NewEvent {
     NewEvent::log(1, LogLevel::Info, None, &RawJson::of(text))
 }
