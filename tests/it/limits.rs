@@ -5,26 +5,6 @@ use toolyard_tests::eventually;
 use toolyard_tests::host::Setup;
 
 #[tokio::test]
-async fn a_limit_of_one_tool_ends_its_runs_and_is_named_to_call_and_task() {
-    let manifest = "[tools.grow.limits]\nmemory = \"8MiB\"\n[tools.wait.limits]\nwall = \"300ms\"";
-    let (_host, session) = Setup::probe().manifest("probe", manifest).open().await;
-    for (tool, arguments, says) in [
-        ("grow", json!({"mib": 64}), ["8.0 MiB", "limits.memory"]),
-        ("wait", json!({"ms": 600_000}), ["300", "limits.wall"]),
-    ] {
-        let plain = session.call(tool, arguments.clone()).await;
-        assert_eq!(plain["isError"], true, "{plain}");
-        let id = session.create(tool, arguments).await;
-        let task = session.until(&id, "failed").await;
-        for phrase in says {
-            assert!(plain["content"].to_string().contains(phrase), "{phrase}: {plain}");
-            assert!(task["statusMessage"].to_string().contains(phrase), "{phrase}: {task}");
-        }
-    }
-    assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false, "others are not harmed");
-}
-
-#[tokio::test]
 async fn the_queue_of_a_plugin() {
     let manifest = "[limits]\nconcurrency = 1\nqueue = 1";
     let (_host, session) = Setup::probe().manifest("probe", manifest).open().await;

@@ -49,15 +49,6 @@ async fn g_1_g_2_the_level_is_set_per_session_and_outlives_a_restart() {
 }
 
 #[tokio::test]
-async fn g_2_a_guest_that_logs_without_end_is_cut_short_and_the_client_told() {
-    let (_host, session) = ready().await;
-    let flood = json!({"log": {"level": "error", "data": "x", "times": 5000}});
-    let messages = logged(&session, &[flood]).await;
-    assert!(messages.len() < 1000, "{} of 5000", messages.len());
-    assert!(levels(&messages).contains(&"warning"), "the client learns that messages were dropped");
-}
-
-#[tokio::test]
 async fn t_37_the_status_of_a_task_is_told_on_creation_and_at_each_change_to_its_own_session_only() {
     let (host, session) = ready().await;
     let stranger = Session::open(host.port()).await;

@@ -37,15 +37,6 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
     text(&result).as_array().expect("a list").clone()
 }
 
-/// A task whose question is open, and that has no run.
-async fn asking() -> (Host, Session, String) {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
-    session.until(&id, "input_required").await;
-    waits_without_a_run(&host).await;
-    (host, session, id)
-}
-
 async fn waits_without_a_run(host: &Host) {
     eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
 }
@@ -114,17 +105,6 @@ async fn tasks_that_together_need_more_memory_than_the_host_has_wait_for_each_ot
     for id in &tasks {
         assert_eq!(seen(&session, id).await[2], json!(true));
     }
-}
-
-#[tokio::test]
-async fn a_client_that_opens_a_stream_is_asked_what_its_parked_tasks_ask() {
-    let (host, session, id) = asking().await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    let mut stream = session.listen().await;
-    let question = next_of(&mut stream, "elicitation/create").await;
-    session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
-    assert!(seen(&session, &id).await[0]["answer"].to_string().contains("accept"));
 }
 
 /// The owner is known by a token, so that any of his sessions finds the task (C2).

@@ -125,6 +125,7 @@ async fn guests_that_never_end_meet_a_limit() {
     ];
     fails("hostile_calls", "cpu = \"100ms\"", &cpu).await;
     let wall = [
+        ("spin", "compute", WALL),
         ("sleep_for_ever", "sleep_for_ever", WALL),
         ("poll_for_ever", "poll_for_ever", WALL),
         ("wait_for_the_last_instant", "wait_for_the_last_instant", WALL),

@@ -168,14 +168,6 @@ async fn malformed_results_are_errors_that_say_so() {
 }
 
 #[tokio::test]
-async fn a_trap_is_an_error_and_harms_nothing_else() {
-    let catalog = only(&engine(&settings()), "probe", "").await;
-    let what = error(&call(&catalog, "trap", "{}").await);
-    assert_eq!(what, "The tool `trap` trapped: wasm `unreachable` instruction executed");
-    assert_eq!(ok(&call(&catalog, "echo", "{\"text\":\"alive\"}").await), "alive");
-}
-
-#[tokio::test]
 async fn nothing_of_the_machine_can_be_reached() {
     let catalog = only(&engine(&settings()), "fs_try", "").await;
     let seen = ok(&call(&catalog, "fs_try", "{}").await);

@@ -35,16 +35,6 @@ async fn processor_time() {
 }
 
 #[tokio::test]
-async fn time_by_the_clock_of_a_sleeping_and_of_a_spinning_guest() {
-    let catalog = only(&engine(&settings()), "probe", "[limits]\nwall = \"50ms\"").await;
-    for name in ["wait", "spin"] {
-        let what = error(&call(&catalog, name, FOR_EVER).await);
-        assert!(what.contains(&format!("`{name}`")), "{what}");
-        assert!(what.contains("time limit of 50ms reached (`limits.wall`)"), "{what}");
-    }
-}
-
-#[tokio::test]
 async fn output_and_what_is_copied_at_once() {
     let engine = engine(&settings());
     let catalog = only(&engine, "probe", "[limits]\noutput = \"1MiB\"").await;
