@@ -166,7 +166,7 @@ fn is_whole(mut body: &[u8]) -> anyhow::Result<bool> {
 }
 
 /// The offset of `part`.
-pub fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     let first = *part.first()?;
     let mut from = 0;
     loop {
