@@ -16,6 +16,7 @@ mod peers;
 mod pipe;
 mod report;
 mod server;
+mod shapes;
 mod start;
 mod stats;
 mod tasks;
@@ -89,6 +90,8 @@ struct Options {
 enum Scenario {
     /// Plain `tools/call` over HTTP.
     Calls,
+    /// Calls of other sizes and forms; the profile of calls is recorded with them.
+    Shapes,
     /// Tasks, from their creation to their result.
     Tasks,
     /// A hundred thousand queued tasks, and five thousand connections.
@@ -99,8 +102,14 @@ enum Scenario {
     Stdio,
 }
 
-const ALL: [Scenario; 5] =
-    [Scenario::Calls, Scenario::Tasks, Scenario::Overload, Scenario::Start, Scenario::Stdio];
+const ALL: [Scenario; 6] = [
+    Scenario::Calls,
+    Scenario::Shapes,
+    Scenario::Tasks,
+    Scenario::Overload,
+    Scenario::Start,
+    Scenario::Stdio,
+];
 
 /// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
@@ -223,6 +232,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
 async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
     Ok(match scenario {
         Scenario::Calls => calls::measure(effort, work).await?,
+        Scenario::Shapes => vec![shapes::measure(effort, work).await?],
         Scenario::Tasks => tasks::measure(effort, work).await?,
         Scenario::Overload => overload::measure(effort, work).await?,
         Scenario::Start => start::measure(effort, work).await?,

@@ -1,0 +1,102 @@
+//! Compares calls of different sizes and forms: long arguments, a streamed answer, and an ordinary typed
+//! function instead of the tools interface.
+
+use crate::Effort;
+use crate::calls::{Caller, template};
+use crate::load::{Measured, drive};
+use crate::peers::{self, Mode};
+use crate::report::Section;
+use crate::server::{Server, folder};
+use crate::stats::{median, shown};
+use serde_json::{Value, json};
+use std::path::Path;
+use toolyard_tests::guests;
+
+const CONNECTIONS: usize = 64;
+/// One principal sends a body of 1 MiB on each connection; the default limit is 64 MiB.
+const BODIES: &str = "wire.body-bytes-per-principal=128MiB";
+
+/// A call.
+struct Shape {
+    what: &'static str,
+    params: Value,
+    expected: &'static [u8],
+}
+
+fn shapes() -> Vec<Shape> {
+    let echo = |what, length: usize| Shape {
+        what,
+        params: json!({"name": "echo", "arguments": {"text": "a".repeat(length)}}),
+        expected: b"\"text\":\"aaaa",
+    };
+    let contract = |what, name: &str, arguments: Value, expected| Shape {
+        what,
+        params: json!({"name": name, "arguments": arguments}),
+        expected,
+    };
+    vec![
+        contract("`add`, contract", "add", json!({"a": 19, "b": 23}), b"\"text\":\"42\""),
+        contract("`greet`, typed function", "t_greet", json!({"name": "you"}), b"you"),
+        contract("`sum`, typed function", "t_math_sum", json!({"numbers": [19, 23]}), b"42"),
+        contract("`count` 1, JSON answer", "count", json!({"steps": 1, "ms": 0}), b"\"result\":"),
+        Shape {
+            what: "`count` 1, progress and answer as a stream",
+            params: json!({"name": "count", "arguments": {"steps": 1, "ms": 0}, "_meta": {"progressToken": "p"}}),
+            expected: b"\"progressToken\":\"p\"",
+        },
+        echo("`echo`, 100 B", 100),
+        echo("`echo`, 10 KiB", 10 << 10),
+        echo("`echo`, 1 MiB", 1 << 20),
+    ]
+}
+
+/// Runs the measurement.
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    let components = [guests::fixture("add"), guests::fixture("typed"), guests::plugin("probe")];
+    let folder = folder(work, "shapes", &components)?;
+    // Both have a tool named `spin`.
+    std::fs::write(folder.join("plugins/typed.toml"), "prefix = \"t\"\n")?;
+    let toolyard = Server::toolyard_with(&folder, &[BODIES]).await?;
+    let shapes = shapes();
+    let mut rounds: Vec<(&str, Measured)> = Vec::new();
+    for _ in 0..effort.rounds {
+        for Shape { what, params, expected } in &shapes {
+            let headers = peers::headers(toolyard.port(), Mode::Session).await?;
+            let template = template(&headers, "tools/call", params);
+            let callers = Caller::some(toolyard.port(), &template, expected, CONNECTIONS).await?;
+            rounds.push((what, drive(&toolyard, callers, effort).await?));
+        }
+    }
+    toolyard.stop().await?;
+    Ok(section(&shapes, &rounds))
+}
+
+fn section(shapes: &[Shape], rounds: &[(&str, Measured)]) -> Section {
+    let mut section = Section::new(
+        "Calls of other sizes and forms",
+        "64 connections in one session, the closed loop, taking turns. Median of the rounds.",
+        "call | per s | p50 ms | p99 ms | CPU µs a call | user | kernel",
+    );
+    let mut data = Vec::new();
+    for Shape { what, .. } in shapes {
+        let these = || rounds.iter().filter(|(of, _)| of == what).map(|(_, measured)| measured);
+        let of = |figure: &dyn Fn(&Measured) -> f64| median(these().map(figure));
+        let figures = [
+            of(&|measured| measured.per_second),
+            of(&|measured| measured.whole.ms(0.5)),
+            of(&|measured| measured.whole.ms(0.99)),
+            of(&Measured::cpu_us),
+            of(&|measured| measured.user_us),
+            of(&|measured| measured.system_us),
+        ];
+        let mut row = vec![(*what).to_owned()];
+        row.extend(figures.map(shown));
+        section.row(row);
+        data.push(json!({
+            "what": what, "per_second": figures[0], "p50_ms": figures[1], "p99_ms": figures[2], "cpu_us": figures[3],
+            "user_us": figures[4], "system_us": figures[5],
+        }));
+    }
+    section.data = json!({ "shapes": data });
+    section
+}
