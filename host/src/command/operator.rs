@@ -137,7 +137,8 @@ pub async fn note(config: &Config, entry: Entry) {
     let noted = async {
         let store = open_store(config).await?;
         let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
-        until_closed(store.clone(), exporter, async { anyhow::Ok(store.note(entry)) }).await
+        store.note(entry);
+        until_closed(store, exporter, async { anyhow::Ok(()) }).await
     };
     if let Err(error) = noted.await {
         tell!("toolyard: the audit log does not record this: {error:#}");
