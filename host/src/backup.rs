@@ -27,7 +27,7 @@ const MAX_MEMBERS: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreKind {
-    /// One file.
+    /// A single file.
     Sqlite,
     /// A schema of a database.
     Postgres,

@@ -80,7 +80,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// These flags as arguments for another process of this program, in the same folder and with the same
+    /// The flags as arguments for another process of this program, in the same folder and with the same
     /// environment.
     pub fn to_args(&self) -> Vec<OsString> {
         let Self { config, plugins, data, store, log, set } = self;

@@ -1,4 +1,4 @@
-//! Pages: their links, the paths that they name, and their length.
+//! Pages: their links, the paths that they name, their length, and the lists of pages of the console.
 
 use super::tracked;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,5 +186,27 @@ fn pages_of_the_documentation_are_short() {
     for (page, text) in &Tree::of_repository().pages {
         let is_short = !page.starts_with("host/docs/") || text.lines().count() <= MAX_PAGE_LINES;
         assert!(is_short, "{page}: split a page of more than {MAX_PAGE_LINES} lines");
+    }
+}
+
+/// Each page of the console's menu is in the lists of pages that its tests walk, and has a key.
+#[test]
+fn each_page_of_the_console_s_menu_is_tested_and_has_a_key() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("text");
+    let html = read("host/crates/console/src/html.rs");
+    let (_, menu) = html.split_once("const MENU").expect("the menu");
+    let (menu, _) = menu.split_once("];").expect("its end");
+    let pages: BTreeSet<&str> = menu.lines().filter_map(|line| line.split('"').nth(1)).collect();
+    assert!(pages.len() > 5, "{pages:?}");
+    for (file, list) in [
+        ("tests/console/browser.mjs", "const PAGES"),
+        ("tests/it/console.rs", "let paths = ["),
+        ("host/crates/console/assets/console.js", "const goTo"),
+    ] {
+        let text = read(file);
+        let (_, list) = text.split_once(list).expect("the list");
+        let (list, _) = list.split_once(';').expect("its end");
+        let missing: Vec<_> = pages.iter().filter(|page| !list.contains(&format!("\"{page}\""))).collect();
+        assert!(missing.is_empty(), "{file} has no {missing:?}");
     }
 }

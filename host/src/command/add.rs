@@ -23,7 +23,7 @@ use toolyard_trust::{Digest, definition};
 pub struct Options {
     /// The plugin: oci://HOST/REPOSITORY:TAG, a component, an OCI image layout (.tar), or https://….
     source: Source,
-    /// Its name in the folder. [default: the last part of the repository, or the file's name]
+    /// The name in the folder. [default: the last part of the repository, or the file's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The public key of its publisher, which is pinned.

@@ -17,7 +17,7 @@ use toolyard_workshop::{Call, CallOptions};
 pub struct Options {
     /// The name of the tool.
     tool: String,
-    /// Its arguments, a JSON object; `-` reads them from stdin.
+    /// The arguments, a JSON object; `-` reads them from stdin.
     #[arg(default_value = "{}")]
     arguments: String,
     /// Print the result as one JSON object instead of its text.

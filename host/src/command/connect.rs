@@ -78,7 +78,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// This program with its configuration, as a client starts it. To remove an entry, the program alone is needed.
+/// The server of this program with its configuration, as a client starts it. To remove an entry, the program alone is needed.
 fn stdio(flags: &Flags, environment: &Environment, removes: bool) -> anyhow::Result<Server> {
     let own = std::env::current_exe().context("cannot find the path of this program")?;
     let program = environment.stable_program(&own);

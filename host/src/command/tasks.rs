@@ -56,7 +56,7 @@ enum Action {
         id: String,
     },
     Answer(answer::Options),
-    /// One task.
+    /// Show one task.
     Show {
         /// The id.
         id: String,

@@ -14,9 +14,9 @@ pub(super) struct Origin {
 /// A setting in force.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Its key.
+    /// The key of the setting.
     pub key: &'static str,
-    /// Its value as written, or the default.
+    /// The value as written, or the default.
     pub value: String,
     /// The file, variable or flag that sets it; `None` for the default.
     pub origin: Option<String>,

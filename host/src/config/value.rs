@@ -61,7 +61,7 @@ impl Value for u32 {
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// This part of `whole`. A ratio of 1 gives `whole + 1`, so that nothing is left out.
+    /// The part of `whole` that the ratio gives. A ratio of 1 gives `whole + 1`, so that nothing is left out.
     #[must_use]
     pub fn of(self, whole: u128) -> u128 {
         if self.0 >= 1.0 { whole + 1 } else { (whole as f64 * self.0) as u128 }
@@ -135,7 +135,7 @@ impl Value for PathBuf {
 pub enum LogFormat {
     /// Lines for people.
     Text,
-    /// One JSON object a line.
+    /// A JSON object a line.
     Json,
 }
 

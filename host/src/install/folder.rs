@@ -147,7 +147,7 @@ impl PluginFolder {
         self.turn.is_none() && self.path.join(COMMITTED).join(STEPS_FILE).exists()
     }
 
-    /// Its path.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

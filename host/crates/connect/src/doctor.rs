@@ -24,7 +24,7 @@ impl Severity {
 /// A problem, and the way to solve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Its weight.
+    /// The weight of the finding.
     pub severity: Severity,
     /// The file, folder or address.
     pub subject: String,
@@ -39,9 +39,9 @@ pub struct Finding {
 pub enum ProgramState {
     /// There is no such file.
     Missing,
-    /// This user may not run it.
+    /// This user may not run the program.
     NotExecutable,
-    /// It can be run. `version` is what it reports, if it was asked.
+    /// The program can be run. `version` is what it reports, if it was asked.
     Present {
         /// Such as `0.1.0`.
         version: Option<String>,
@@ -53,24 +53,24 @@ pub enum ProgramState {
 pub enum FolderState {
     /// There is no such folder.
     Missing,
-    /// It cannot be listed, with the error of the system.
+    /// The folder cannot be listed, with the error of the system.
     Unreadable(String),
-    /// It has no components.
+    /// The folder has no components.
     Empty,
-    /// It has components.
+    /// The folder has components.
     Filled,
 }
 
 /// The state of the data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataFolder {
-    /// It does not exist yet; the host makes it.
+    /// The folder does not exist yet; the host makes it.
     Missing,
     /// Only this user may use it.
     Private,
     /// Other users may read or change it, by this mode.
     Open(u32),
-    /// It belongs to another user, or is not a folder, or cannot be read.
+    /// The folder belongs to another user, or is not a folder, or cannot be read.
     Unusable(String),
 }
 
@@ -96,11 +96,11 @@ pub struct EntryFacts {
     pub name: String,
     /// The program as written.
     pub program: String,
-    /// Its state.
+    /// The state of the program.
     pub program_state: ProgramState,
     /// The plugin folder as written; `None` without `--plugins`.
     pub plugins: Option<String>,
-    /// Its state.
+    /// The state of the plugin folder.
     pub plugins_state: FolderState,
 }
 

@@ -22,7 +22,7 @@ pub enum Server {
     Stdio {
         /// The absolute path of the program.
         program: String,
-        /// Its arguments.
+        /// The arguments of the program.
         args: Vec<String>,
     },
     /// The client connects to this address.

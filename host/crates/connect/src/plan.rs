@@ -30,7 +30,7 @@ pub struct Options {
 pub struct CommandLine {
     /// The path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
 }
 

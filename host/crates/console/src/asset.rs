@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 /// A file.
 pub(crate) struct Asset {
-    /// Its address, below the root.
+    /// The address of the file, below the root.
     pub path: String,
     pub kind: &'static str,
     pub body: &'static [u8],

@@ -54,7 +54,7 @@ pub struct Console {
     pub(crate) settings: ConsoleSettings,
     /// The address that it listens on.
     pub(crate) address: SocketAddr,
-    /// Its own host name, so that no other server of this machine gets its cookies.
+    /// The host name of the console alone, so that no other server of this machine gets its cookies.
     pub(crate) name: String,
     pub(crate) links: LinkFolder,
     pub(crate) sessions: Sessions,

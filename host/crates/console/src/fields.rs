@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 3;
 pub(crate) struct FieldFault {
     /// The JSON pointer to it; empty for the whole form.
     pub pointer: String,
-    /// Its name for people.
+    /// The name of the field for people.
     pub title: String,
     /// The fault, in words.
     pub text: String,
@@ -37,7 +37,7 @@ enum Kind {
     Integer,
     Number,
     Boolean,
-    /// One of these scalars.
+    /// A scalar of this list.
     One(Vec<Value>),
     /// Several of these scalars.
     Many(Vec<Value>),

@@ -21,7 +21,7 @@ pub trait HostState: Send + Sync + 'static {
 /// A component of the plugin folder.
 #[derive(Debug, Clone)]
 pub struct PluginState {
-    /// Its file name.
+    /// The file name of the plugin.
     pub file: String,
     /// The digest of the component that is served.
     pub digest: Option<String>,
@@ -47,13 +47,13 @@ pub struct LockedPlugin {
 /// A component of the plugin folder with its grants and limits.
 #[derive(Debug, Clone)]
 pub struct PluginDetail {
-    /// Its state.
+    /// The state of the plugin.
     pub state: PluginState,
     /// The entry of the lock file, if it lists it.
     pub locked: Option<LockedPlugin>,
     /// The names of its tools that it does not serve, and why.
     pub left_out: Vec<String>,
-    /// Its grants, one line each.
+    /// The grants of the plugin, one line each.
     pub granted: Vec<String>,
     /// The uses that its imports allow and its manifest does not grant.
     pub missing: Vec<String>,

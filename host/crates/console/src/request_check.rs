@@ -8,11 +8,11 @@ use std::net::IpAddr;
 /// Why an action is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ActionRefusal {
-    /// It does not come from a page of this console.
+    /// The request does not come from a page of this console.
     Origin,
     /// The browser says that another site caused it.
     Site,
-    /// Its form is not of this login.
+    /// The form is not of this login.
     Token,
     /// The form is not readable, or too large.
     Form,

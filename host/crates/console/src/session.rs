@@ -20,7 +20,7 @@ const NOTED_WITHIN: Duration = Duration::from_secs(60);
 /// A login.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
-    /// Its name in the audit log: of the user, if it is one, and of the login.
+    /// The name in the audit log: of the user, if there is one, and of the login.
     pub id: String,
     /// The user, unless it is the operator by a link.
     pub user: Option<String>,

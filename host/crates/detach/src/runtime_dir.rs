@@ -32,7 +32,7 @@ pub struct Lock {
 pub struct Socket {
     /// The socket.
     pub listener: UnixListener,
-    /// Its lock.
+    /// The lock of the background host.
     pub lock: Lock,
 }
 

@@ -67,7 +67,7 @@ impl Store {
         Self::new(docker.into_iter().chain(podman).collect())
     }
 
-    /// These files.
+    /// The credentials in these files.
     #[must_use]
     pub fn new(places: Vec<PathBuf>) -> Self {
         Self { places, helper_timeout: HELPER_TIMEOUT }

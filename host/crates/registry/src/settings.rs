@@ -95,7 +95,7 @@ impl Proxies {
         Self(Arc::new(Matcher::from_env()))
     }
 
-    /// One proxy for all hosts but those of `no_proxy`, a list in the form of the variable.
+    /// The same proxy for all hosts but those of `no_proxy`, a list in the form of the variable.
     #[must_use]
     pub fn all(proxy: &str, no_proxy: &str) -> Self {
         Self(Arc::new(Matcher::builder().all(proxy.to_owned()).no(no_proxy.to_owned()).build()))

@@ -48,7 +48,7 @@ pub enum VerifyError {
     /// There is none.
     #[error("it carries no signature; ask its author to sign it, or set require-signature for its source")]
     Unsigned,
-    /// One of the keys made a signature, for other bytes.
+    /// A known key made a signature, for other bytes.
     #[error(
         "the signature is for {signed}, not for {expected}; fetch the plugin again, or ask its author to sign it"
     )]

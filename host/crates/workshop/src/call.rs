@@ -31,7 +31,7 @@ use toolyard_dispatch::{Caller, Dispatch, RawJson, visible};
 pub struct CallOptions {
     /// The tool.
     pub tool: String,
-    /// Its arguments, as a JSON object; `-` reads them from stdin.
+    /// The arguments, as a JSON object; `-` reads them from stdin.
     pub arguments: String,
     /// Whether to print the result as one JSON object instead of its text.
     pub json: bool,

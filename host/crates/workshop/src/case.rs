@@ -56,9 +56,9 @@ pub struct Expect {
 /// An expected JSON-RPC error.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExpectedError {
-    /// Its code.
+    /// The code of the error.
     pub code: Option<i64>,
-    /// Its message.
+    /// The message of the error.
     pub message: Option<String>,
     /// A part of its message.
     pub message_contains: Option<String>,

@@ -24,7 +24,7 @@ pub struct Outcome {
     pub progress: u64,
 }
 
-/// One difference from the expectations.
+/// A difference from the expectations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// The key of the expectation.

@@ -13,7 +13,7 @@ const NOT_OURS: [&str; 2] = ["node_modules", "target"];
 /// A case file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseFile {
-    /// Its name: the path below the folder, without the ending.
+    /// The name of the case: the path below the folder, without the ending.
     pub name: String,
     /// The file.
     pub path: PathBuf,

@@ -18,7 +18,7 @@ const COOKIE: &str = "set-cookie";
 /// A header that follows from the body, so that people can change a recorded one.
 const LENGTH: &str = "content-length";
 
-/// One recorded exchange.
+/// A recorded exchange.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpEntry {
     /// The method and the whole URL.
@@ -39,9 +39,9 @@ pub struct RequestLine {
 /// The expected body of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExpectedBody {
-    /// These bytes.
+    /// Exactly these bytes.
     Bytes(Vec<u8>),
-    /// This value as JSON.
+    /// The value as JSON.
     Json(Value),
 }
 

@@ -20,7 +20,7 @@ const MAX_NAME_BYTES: usize = 64;
 pub struct Project {
     /// The folder of the project, absolute.
     pub(crate) folder: PathBuf,
-    /// Its name, which is also the name of its component.
+    /// The name of the project, which is also the name of its component.
     pub(crate) name: String,
     /// Commands that fetch what the build needs, once.
     pub(crate) setup: Vec<String>,

@@ -26,7 +26,7 @@ pub enum Ending {
     Result(RawJson),
     /// A JSON-RPC error, of the tool or of the host.
     Error(RpcError),
-    /// It was stopped before it ended.
+    /// The call was stopped before it ended.
     Stopped,
 }
 

@@ -171,7 +171,7 @@ impl Inputs<'_> {
     }
 }
 
-/// One of a few choices, each a value and its words.
+/// A choice among a few, each a value and its words.
 fn radios(
     choices: &[(String, String)],
     (id, name): (&str, &str),

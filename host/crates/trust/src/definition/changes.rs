@@ -15,9 +15,9 @@ const CONTEXT: usize = 2;
 /// The effect of an update on one definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It is new.
+    /// The definition is new.
     Added,
-    /// It is gone.
+    /// The definition is gone.
     Removed,
     /// Some part of it differs.
     Changed,

@@ -45,7 +45,7 @@ pub enum Refusal {
         /// The difference.
         changes: Vec<String>,
     },
-    /// It does not say of itself what a person accepted.
+    /// The component does not say of itself what a person accepted.
     #[error(
         "defines other tools or prompts than toolyard.lock lists:\n{changes}`toolyard accept {name}` takes them"
     )]

@@ -9,7 +9,7 @@ use std::fmt::{self, Display};
 pub enum Decision {
     /// The candidate is the plugin itself.
     Unchanged,
-    /// It may replace the plugin.
+    /// The candidate may replace the plugin.
     Take,
     /// A person has to accept it.
     Hold(Vec<Reason>),
@@ -18,14 +18,14 @@ pub enum Decision {
 /// A reason to hold a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// It comes from elsewhere.
+    /// The candidate comes from elsewhere.
     OtherSource {
         /// The source of the plugin.
         old: String,
         /// The source of the candidate.
         new: String,
     },
-    /// It is unsigned, and the plugin is signed.
+    /// The candidate is unsigned, and the plugin is signed.
     SignerLost {
         /// The signer of the plugin.
         old: Signer,
@@ -37,11 +37,11 @@ pub enum Reason {
         /// The signer of the candidate.
         new: Signer,
     },
-    /// It would have grants that the plugin has not.
+    /// The candidate would have grants that the plugin has not.
     WiderGrants(Vec<String>),
-    /// Its manifest has other limits, words or approvals.
+    /// The manifest of the candidate has other limits, words or approvals.
     Settings(Vec<String>),
-    /// Its tools or prompts differ.
+    /// The tools or prompts of the candidate differ.
     Definitions(Changes),
 }
 

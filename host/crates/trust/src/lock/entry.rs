@@ -52,7 +52,7 @@ pub enum Signer {
         /// The issuer that vouches for the identity.
         issuer: String,
     },
-    /// It was unsigned.
+    /// The component was unsigned.
     None {
         /// The day on which a person accepted that, as YYYY-MM-DD.
         accepted: String,

@@ -23,7 +23,7 @@ struct Critical {
     kind: String,
 }
 
-/// It is shown to people and not compared: a mirror has another name.
+/// The reference is shown to people and not compared: a mirror has another name.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Identity {

@@ -8,9 +8,9 @@ use toolyard_dispatch::RawJson;
 
 /// The expected end of a call.
 pub enum Expected {
-    /// This result.
+    /// Exactly this result.
     Value(Value),
-    /// This text, ignoring a newline at its end.
+    /// Exactly this text, ignoring a newline at its end.
     Text(String),
     /// An error, of the tool or of JSON-RPC, that contains this text.
     Error(String),
