@@ -39,7 +39,7 @@ pub struct Finding {
 pub enum ProgramState {
     /// There is no such file.
     Missing,
-    /// This user may not run the program.
+    /// The user may not run the program.
     NotExecutable,
     /// The program can be run. `version` is what it reports, if it was asked.
     Present {

@@ -10,14 +10,13 @@ use crate::limits::memory_limiter::MemoryWaiter;
 use crate::limits::run_budget::{HeldBytes, RunBudget};
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::watch;
 use toolyard_journal::{Begin, DecidedBy, DoubtDecision, FORMAT, RecordError, Recorder, Seed};
-use toolyard_manifest::Limits;
+use toolyard_manifest::{LimitRow, Limits};
 use toolyard_task::{JournalLost, RunJournal};
 
 /// The step of the clocks, in milliseconds.
@@ -354,17 +353,6 @@ pub(crate) fn begin(
     limits: &Limits,
 ) -> Result<Begin, getrandom::Error> {
     let seed = new_seed()?;
-    // Those that a guest can notice.
-    let visible = [
-        ("memory", limits.memory),
-        ("table", limits.table),
-        ("instances", u64::from(limits.instances)),
-        ("handles", u64::from(limits.handles)),
-        ("hostcall", limits.hostcall),
-        ("http-requests", u64::from(limits.http_requests)),
-        ("http-request", limits.http_request),
-        ("http-response", limits.http_response),
-    ];
     Ok(Begin {
         format: FORMAT,
         version: version.to_owned(),
@@ -376,7 +364,7 @@ pub(crate) fn begin(
             .plain_environment()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
-        limits: visible.map(|(key, value)| (key.to_owned(), value)).into_iter().collect::<BTreeMap<_, _>>(),
+        limits: noticeable().map(|row| (row.key.to_owned(), row.of(limits))).collect(),
         clock_step: STEP,
         arguments: crc32fast::hash(arguments),
         state: None,
@@ -393,19 +381,28 @@ fn new_seed() -> Result<Seed, getrandom::Error> {
     Ok(Seed(seed))
 }
 
+/// The limits that a guest can notice: a repetition has those of its first run, or it would take another course.
+fn noticeable() -> impl Iterator<Item = &'static LimitRow> {
+    const KEYS: [&str; 8] = [
+        "memory",
+        "table",
+        "instances",
+        "handles",
+        "hostcall",
+        "http-requests",
+        "http-request",
+        "http-response",
+    ];
+    Limits::ROWS.iter().filter(|row| KEYS.contains(&row.key))
+}
+
 /// The limits under which a run goes on: those that a guest can notice are as they were when its call began.
 pub(crate) fn limits_of(begin: &Begin, now: &Limits) -> Limits {
-    let was = |key: &str, now: u64| begin.limits.get(key).copied().unwrap_or(now);
-    let small = |key: &str, now: u32| u32::try_from(was(key, now.into())).unwrap_or(now);
-    Limits {
-        memory: was("memory", now.memory),
-        table: was("table", now.table),
-        instances: small("instances", now.instances),
-        handles: small("handles", now.handles),
-        hostcall: was("hostcall", now.hostcall),
-        http_requests: small("http-requests", now.http_requests),
-        http_request: was("http-request", now.http_request),
-        http_response: was("http-response", now.http_response),
-        ..now.clone()
+    let mut limits = now.clone();
+    for row in noticeable() {
+        if let Some(was) = begin.limits.get(row.key) {
+            row.set(&mut limits, *was);
+        }
     }
+    limits
 }

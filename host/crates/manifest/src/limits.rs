@@ -57,6 +57,7 @@ pub struct LimitRow {
     /// A description of the limited quantity.
     pub sentence: &'static str,
     get: fn(&Limits) -> u64,
+    set: fn(&mut Limits, u64),
 }
 
 impl LimitRow {
@@ -64,6 +65,11 @@ impl LimitRow {
     #[must_use]
     pub fn of(&self, limits: &Limits) -> u64 {
         (self.get)(limits)
+    }
+
+    /// Sets this limit in `limits`, at most to the largest value that a manifest may set.
+    pub fn set(&self, limits: &mut Limits, figure: u64) {
+        (self.set)(limits, figure.min(self.most));
     }
 
     /// The value of this limit as text, such as `64.0 MiB`.
@@ -142,6 +148,7 @@ macro_rules! limits {
                     most: $most,
                     sentence: $sentence,
                     get: |limits| limits.$field.raw(),
+                    set: |limits, figure| limits.$field = Figure::from_raw(figure),
                 },)*
             ];
         }
