@@ -52,8 +52,8 @@ impl Endpoint {
         let body = self.read(&headers, body, caller).await;
         match body {
             Ok(body) if body.len() > LARGE_BYTES => {
-                let (this, caller) = (self.clone(), caller.clone());
-                let work = async move { this.dispatch_message(headers, Ok(body), &caller).await };
+                let (this, sender) = (self.clone(), caller.clone());
+                let work = async move { this.dispatch_message(headers, Ok(body), &sender).await };
                 self.large.begin(&caller.key, work.boxed()).await
             }
             body => self.dispatch_message(headers, body, caller).await,
