@@ -109,9 +109,9 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     let mut work = BTreeSet::new();
     for id in [unknown, &foreign, &live, "x", ""] {
         let dispatch = &house.dispatch;
-        let got = house.operations(tasks_of(&dispatch).await.task(&mallory, id)).await;
+        let got = house.operations(tasks_of(dispatch).await.task(&mallory, id)).await;
         let result = house.operations(house.result(&mallory, id)).await;
-        let cancelled = house.operations(tasks_of(&dispatch).await.cancel_task(&mallory, id)).await;
+        let cancelled = house.operations(tasks_of(dispatch).await.cancel_task(&mallory, id)).await;
         answers.insert(told(got.0.expect_err("is not hers")));
         answers.insert(told(result.0.expect_err("is not hers")));
         answers.insert(told(cancelled.0.expect_err("is not hers")));
