@@ -48,7 +48,7 @@ run() { # PART
       end_to_end $(prefixes languages)
       ;;
     packages)
-      make build fixtures
+      make build fixtures failpoints
       ./tests/published/install.sh
       ./tests/nginx/install.sh
       ./tests/registry/install.sh clients

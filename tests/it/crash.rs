@@ -109,16 +109,3 @@ impl Scene {
         assert_eq!(self.session.task(id).await, task, "A2: final");
     }
 }
-
-/// Only a separate program has fail points: the shipped one has no trace of them.
-#[test]
-fn what_is_shipped_has_no_fail_points() {
-    let holds = |program: std::path::PathBuf, name: &str| {
-        let bytes = std::fs::read(program).expect("a program");
-        bytes.windows(name.len()).any(|window| window == name.as_bytes())
-    };
-    for name in ["TOOLYARD_FAILPOINT", "drain.begun", "there is no fail point"] {
-        assert!(holds(guests::binary_with_fail_points(), name), "{name}: this is how they look");
-        assert!(!holds(guests::binary(), name), "{name}");
-    }
-}
