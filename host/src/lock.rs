@@ -67,6 +67,10 @@ struct Entries {
 }
 
 impl LockEntries for Entries {
+    fn is_readable(&self) -> bool {
+        self.lock.is_ok()
+    }
+
     fn check_component(&self, file: &str, digest: &str) -> Result<(), String> {
         match self.lock.as_ref()?.entry(file) {
             Some(entry) => entry.check_component(parse_digest(digest)?).map_err(|why| why.to_string()),

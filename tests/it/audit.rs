@@ -178,7 +178,12 @@ async fn t_43_two_hosts_share_one_log_and_its_rotated_files() {
     }
     // The other host may be moving the files just now.
     let second_last = first.data().join("audit.jsonl.2");
-    eventually("a second rotated file", || async { second_last.is_file().then_some(()) }).await;
+    eventually("a second rotated file", || async {
+        // A file is moved after a write, and one write may have had all entries.
+        session.create("wait", json!({"ms": 1})).await;
+        second_last.is_file().then_some(())
+    })
+    .await;
     let ids: Vec<String> =
         log(&first).iter().map(|line| line["id"].as_str().expect("an id").to_owned()).collect();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an entry came twice");

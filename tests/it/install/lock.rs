@@ -130,5 +130,10 @@ async fn a_lock_file_that_was_edited_loads_nothing() {
         place.expect(1, &["accept", "versioned"]).await;
         assert_eq!(place.read("plugins/toolyard.lock"), text);
     }
+    until_logged(&host, "line 2: unclosed array table").await;
+    until_logged(&host, "plugin.previous_kept").await;
     assert_eq!(version_of(&host).await, "v1", "the version that serves stays");
+    // But not with another manifest or component, which nothing can judge.
+    place.write("plugins/versioned.toml", "[http]\nallow = [\"evil.example\"]\n");
+    until_version(&host, "none").await;
 }

@@ -30,6 +30,10 @@ pub trait LockReader: Debug + Send + Sync {
 
 /// The entries of one version of the lock file.
 pub trait LockEntries: Debug + Send + Sync {
+    /// Whether the lock file could be read. If not, every check fails, and a plugin that serves goes on while its files
+    /// stay as they are.
+    fn is_readable(&self) -> bool;
+
     /// Whether the component in the folder is the one of the entry of `file`. If it is not, the version before
     /// goes on serving.
     ///

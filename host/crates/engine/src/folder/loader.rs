@@ -193,6 +193,14 @@ impl FileLoader {
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Refusal::Toolless),
         };
+        // A lock file that cannot be read judges nothing. A plugin that serves was judged before, and goes on as it is.
+        if let (Err(why), Some(lock)) = (&held.built, &self.lock)
+            && !lock.is_readable()
+            && let Some(former) = former.filter(|former| former.built.is_ok() && self.has_files_of(former))
+        {
+            let (seen, fault) = (self.seen, Some(why.clone()));
+            return Step::Done(Arc::new(LoadedFile { seen, fault, ..former.clone() }));
+        }
         // Only its secrets were read again, and one is not there: what serves goes on with those that it has.
         if self.reads_secrets
             && let Err(why @ Refusal::Manifest(_)) = &held.built
@@ -202,6 +210,11 @@ impl FileLoader {
         }
         held.hold_folders();
         Step::Done(Arc::new(held))
+    }
+
+    /// Whether the component and the manifest in the folder are those that this was loaded from.
+    fn has_files_of(&self, former: &LoadedFile) -> bool {
+        (former.seen.component, former.seen.manifest) == (self.seen.component, self.seen.manifest)
     }
 
     /// Reads the manifest's text and parses it. Returns the previous object if the text is the
