@@ -1,4 +1,4 @@
-//! One HTTP request on a connection of its own, to a server near by.
+//! Sends an HTTP request on a connection of its own, to a server near by.
 
 use bytes::Bytes;
 use http::header::HOST;

@@ -1,4 +1,4 @@
-//! One plain call: its figures, its waterfall, its arguments and its result.
+//! A plain call: its figures, its waterfall, its arguments and its result.
 
 use super::calls::{memory, outcome};
 use super::{Rendered, json_tree};

@@ -1,4 +1,4 @@
-//! One plugin: its state, its tools, its grants, its limits.
+//! A plugin: its state, its tools, its grants, its limits.
 
 use super::Rendered;
 use crate::host::{PluginDetail, PluginState};

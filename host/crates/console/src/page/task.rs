@@ -1,4 +1,4 @@
-//! One task: its state, its approval and its questions, its result, its timeline, its arguments.
+//! A task: its state, its approval and its questions, its result, its timeline, its arguments.
 
 use super::{Rendered, approval, content as blocks, json_tree, question, timeline};
 use crate::action::Action;

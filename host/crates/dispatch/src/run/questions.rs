@@ -17,7 +17,11 @@ use history::QuestionHistory;
 use parking_lot::{Mutex, MutexGuard};
 use round_trip::RoundTrip;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use verdicts::Permissions;
+
+/// How often the host retries a question that no client has received.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The questions of a run.
 pub(crate) struct Questions {

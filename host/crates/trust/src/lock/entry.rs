@@ -1,4 +1,4 @@
-//! One entry of a lock file, read from its table and written into it.
+//! An entry of a lock file, read from its table and written into it.
 
 use super::LockError;
 use crate::definition::{Definition, Kind, pretty, strict};

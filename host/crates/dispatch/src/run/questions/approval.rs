@@ -3,7 +3,7 @@
 use crate::access::caller::Caller;
 use crate::client::client_channel::RouteScope;
 use crate::run::deps::RunDeps;
-use crate::run::questions::ask::LOOK_AGAIN;
+use crate::run::questions::LOOK_AGAIN;
 use crate::run::run::Run;
 use crate::slots::admission::{SlotRequest, UnapprovedRequest};
 use std::sync::atomic::Ordering;

@@ -15,8 +15,6 @@ use toolyard_protocol::{ClientCapabilities, RpcError};
 use toolyard_task::tool::{AskedQuestion, GivenAnswer};
 use toolyard_task::{AskError, StoreError, Task};
 
-/// How often the host retries a question that no client has received.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a client whose connection broke may take to come back before a question is sent on another
 /// route.
 const COMES_BACK: Duration = Duration::from_secs(10);

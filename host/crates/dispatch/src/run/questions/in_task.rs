@@ -4,7 +4,7 @@ use crate::client::client_channel::RouteScope;
 use crate::error::Fault;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
-use crate::run::questions::ask::LOOK_AGAIN;
+use crate::run::questions::LOOK_AGAIN;
 use crate::run::questions::client_task::follow;
 use crate::run::questions::pending::{PendingQuestion, same};
 use crate::run::run::Run;
