@@ -400,8 +400,8 @@ struct Courier {
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // The thread that waits here does not belong to the runtime.
-        let sent = http_client::send(request, MAX_ANSWER);
-        let sent = self.runtime.spawn(tokio::time::timeout(EXPORT_TIME, sent));
+        let send = async { tokio::time::timeout(EXPORT_TIME, http_client::send(request, MAX_ANSWER)).await };
+        let sent = self.runtime.spawn(send);
         Ok(sent.await???)
     }
 }
