@@ -233,7 +233,7 @@ pub enum Entry<'a> {
         number: u32,
         /// The decision, a byte.
         decision: DoubtDecision,
-        /// Who decided: a byte, and the name of the person.
+        /// The decider: a byte, and the name of the person.
         by: DecidedBy<'a>,
     },
     /// The idempotency key that the host adds to a request, recorded before the request leaves. A request without

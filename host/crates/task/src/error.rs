@@ -36,7 +36,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// How a question ended, in a word for people and machines.
+    /// The end of a question as one word, for the audit log and the timeline.
     pub(crate) const fn name_of<T>(answer: &Result<T, Self>) -> &'static str {
         match answer {
             Ok(_) => "answered",

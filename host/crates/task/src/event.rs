@@ -190,7 +190,7 @@ pub(crate) struct EventRow {
 pub(crate) enum StopsRun {
     /// The run has ended by itself, or goes on.
     Never,
-    /// If the task ends: somebody else than its run decided that.
+    /// If the task ends, because its run did not decide that.
     AtEnd,
     Always,
 }

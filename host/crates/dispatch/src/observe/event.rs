@@ -46,7 +46,7 @@ pub(crate) struct RunFacts<'a> {
     /// The task that it works on.
     pub task: Option<(TaskId, Fence)>,
     pub principal: Option<&'a dyn Display>,
-    /// What the guest used, once it has ended.
+    /// The resources that the guest used, once it has ended.
     pub usage: Option<&'a RunUsage>,
 }
 

@@ -77,7 +77,7 @@ impl Voice {
         self.sinks.add_host_call(&run.facts(None), call);
     }
 
-    /// The guest reports something. What concerns other parts of the run than its voice is left to them.
+    /// The guest reports something. The caller acts on reports that concern other parts of the run.
     pub fn report(&self, run: RunView<'_>, report: Report) {
         run.client.channel.reported(&report);
         self.emit(run, RunEvent::Reported(&report));

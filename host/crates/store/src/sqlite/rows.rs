@@ -11,7 +11,7 @@ use toolyard_task::task::{Summary, Task};
 use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
-/// What `read` returns for each row of an answer.
+/// Passes each row of an answer to `read`, and returns the values.
 pub(super) fn all<T>(
     on: &Connection,
     sql: &str,
@@ -27,7 +27,7 @@ pub(super) fn all<T>(
     Ok(found)
 }
 
-/// What `read` returns for the first row of an answer, if there is one.
+/// Passes the first row of an answer to `read`, if there is one.
 pub(super) fn first<T>(
     on: &Connection,
     sql: &str,
