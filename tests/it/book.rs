@@ -8,7 +8,7 @@ use crate::clients::runs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use toolyard_tests::guests::{binary, root};
+use toolyard_tests::guests::{folder_with_toolyard, root};
 
 /// The content of a fenced block.
 #[derive(Debug)]
@@ -67,10 +67,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn new() -> Self {
+    fn new(home: &Path) -> Self {
         let tools = root().join("target/toolchains");
-        let program = binary().parent().expect("a folder").to_path_buf();
-        let first = [program, tools.join("bin"), tools.join("npm/node_modules/.bin")];
+        let first = [folder_with_toolyard(home), tools.join("bin"), tools.join("npm/node_modules/.bin")];
         let old = std::env::var_os("PATH").expect("a path");
         let path =
             std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("a path");
@@ -113,7 +112,8 @@ fn follow(language: &str) {
     let page = root().join(format!("host/docs/getting-started/first-plugin/{language}.md"));
     let page = std::fs::read_to_string(page).expect("a chapter");
     let home = tempfile::tempdir().expect("a folder");
-    let reader = Reader::new();
+    let machine = tempfile::tempdir().expect("a folder");
+    let reader = Reader::new(machine.path());
     let mut folder = home.path().to_path_buf();
     let mut printed = String::new();
     let (mut runs, mut shown) = (0, 0);

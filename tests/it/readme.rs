@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use tokio::process::Command;
-use toolyard_tests::guests::{binary, dist, root};
+use toolyard_tests::guests::{dist, folder_with_toolyard, root};
 
 /// Before and after the session in the front page.
 const BEGIN: &str = "## Try it in a terminal\n\n```console\n";
@@ -15,12 +15,13 @@ const COLUMNS: usize = 100;
 /// Runs these commands, each of which begins with `$ `, and returns what a terminal shows.
 async fn run(commands: impl Iterator<Item = &str>) -> String {
     let data = tempfile::tempdir().expect("a folder");
+    let machine = tempfile::tempdir().expect("a folder");
+    let path = format!("{}:/usr/bin:/bin", folder_with_toolyard(machine.path()).display());
     let shell = async |command: &str| {
-        let path = format!("{}:/usr/bin:/bin", binary().parent().expect("a folder").display());
         let output = Command::new("sh")
             .args(["-c", &format!("{command} 2>&1")])
             .current_dir(root())
-            .env("PATH", path)
+            .env("PATH", &path)
             .env("TOOLYARD_DATA", data.path())
             .env("TOOLYARD_PLUGINS", dist())
             .env("TOOLYARD_LOG", "error")

@@ -35,6 +35,17 @@ pub fn binary() -> PathBuf {
     built(path, "make build")
 }
 
+/// A folder for a `PATH`, made within `folder`: it contains the binary under the name that pages use.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn folder_with_toolyard(folder: &Path) -> PathBuf {
+    let bin = folder.join("bin");
+    std::fs::create_dir_all(&bin).expect("made");
+    std::os::unix::fs::symlink(binary(), bin.join("toolyard")).expect("linked");
+    bin
+}
+
 /// The version of the product.
 ///
 /// # Panics
