@@ -119,7 +119,7 @@ pub async fn all_tasks_leave_and_come_back_to_the_letter(fixture: Fixture) {
 }
 
 /// Changes during an export do not show in it.
-pub async fn what_is_exported_is_of_one_moment(fixture: Fixture) {
+pub async fn an_export_is_of_one_moment(fixture: Fixture) {
     let store = fixture.store();
     let mut made = Vec::new();
     for _ in 0..700 {
@@ -146,7 +146,7 @@ pub async fn what_is_exported_is_of_one_moment(fixture: Fixture) {
 }
 
 /// A task whose id is known stays unchanged, however often it is imported.
-pub async fn what_is_there_stands(fixture: Fixture) {
+pub async fn an_import_changes_no_task_that_exists(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
     let other = task(&owner("b"));

@@ -79,7 +79,7 @@ async fn erase_all(store: &dyn Store, of: &DataOwner) -> Holdings {
 const ONE_OF_EACH: Holdings = Holdings { live_tasks: 0, tasks: 1, runs: 2, sessions: 1, permissions: 1 };
 
 /// All rows of one principal go, on every host; those of others stay, however alike their names are.
-pub async fn what_is_of_a_principal_is_erased_and_nothing_else(fixture: Fixture) {
+pub async fn the_data_of_a_principal_is_erased_and_nothing_else(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let long = "x".repeat(400);
     let mut left =

@@ -83,7 +83,7 @@ pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
 }
 
 /// The last verdict counts, and it is the only one.
-pub async fn what_is_said_later_stands_in_place_of_what_was_said_before(fixture: Fixture) {
+pub async fn a_later_verdict_replaces_an_earlier_one(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let first = given(&*here, grant(&owner("a"), folder("/data"))).await;
     fixture.clock.advance(5);

@@ -66,7 +66,7 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
 }
 
 /// A host that resigns is dead at once, and registers again if necessary.
-pub async fn who_resigns_is_dead_to_the_others(fixture: Fixture) {
+pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     let (here, there) = ((fixture.open)(), (fixture.open)());
     let me = here.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: me, attempt: 1 };
@@ -114,7 +114,7 @@ pub async fn keys_stay_and_rotate(fixture: Fixture) {
 
 /// A state that was signed for one use is accepted once, whichever host receives it, and forgotten
 /// when it is no longer valid.
-pub async fn what_is_used_up_stays_used(fixture: Fixture) {
+pub async fn a_state_is_accepted_once(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let now = created(&*here, task(&owner("a"))).await.created_at;
     let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));

@@ -18,7 +18,7 @@ async fn kept(fixture: &Fixture, of: Option<&Owner>) -> u64 {
 
 /// A store counts arguments and outcomes, for each owner and in total, whichever host wrote them.
 /// It does not count removed tasks.
-pub async fn what_is_kept_is_counted_by_owner_and_in_all(fixture: Fixture) {
+pub async fn kept_bytes_are_counted_by_owner_and_in_all(fixture: Fixture) {
     let (store, other) = (fixture.store(), fixture.store());
     let (a, b) = (owner("a"), owner("b"));
     assert_eq!((kept(&fixture, Some(&a)).await, kept(&fixture, None).await), (0, 0));

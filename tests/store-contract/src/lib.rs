@@ -248,19 +248,19 @@ macro_rules! contract_tests {
                 f_5_a_tool_is_found_by_its_exact_name, the_operator_finds_the_tasks_of_all_owners_by_creation
             }
             sessions {
-                a_session_is_kept_and_closed, what_a_client_set_is_remembered_and_nothing_else,
+                a_session_is_kept_and_closed, the_settings_of_a_client_are_stored_and_nothing_else,
                 the_session_longest_unseen_gives_way, sessions_are_listed_by_their_last_use,
                 idle_sessions_are_swept_unless_they_work
             }
             hosts {
                 hosts_have_incarnations_of_their_own, the_dead_are_found_and_forgotten,
-                who_resigns_is_dead_to_the_others, keys_stay_and_rotate, what_is_used_up_stays_used,
+                a_resigned_host_counts_as_dead, keys_stay_and_rotate, a_state_is_accepted_once,
                 keys_are_made_once_under_concurrency, a_change_is_hinted_at_to_other_hosts,
                 feeds_end_with_their_host
             }
             grants {
                 a_grant_is_found_for_exactly_what_it_was_given,
-                what_is_said_later_stands_in_place_of_what_was_said_before,
+                a_later_verdict_replaces_an_earlier_one,
                 t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else,
                 grants_are_listed_by_time_and_id, the_oldest_grants_of_an_owner_give_way,
                 a_session_takes_its_grants_along
@@ -272,13 +272,13 @@ macro_rules! contract_tests {
                 the_oldest_entries_give_way_and_are_counted
             }
             archive {
-                all_tasks_leave_and_come_back_to_the_letter, what_is_exported_is_of_one_moment,
-                what_is_there_stands, live_tasks_come_in_as_those_of_a_dead_host,
+                all_tasks_leave_and_come_back_to_the_letter, an_export_is_of_one_moment,
+                an_import_changes_no_task_that_exists, live_tasks_come_in_as_those_of_a_dead_host,
                 an_import_leaves_room_for_the_numbers_of_later_hosts,
                 no_living_host_gets_tasks_that_are_not_its_own
             }
             erasure {
-                what_is_of_a_principal_is_erased_and_nothing_else,
+                the_data_of_a_principal_is_erased_and_nothing_else,
                 shared_names_are_erased_together_and_tasks_apart, live_tasks_are_not_erased, an_erasure_is_in_the_log_with_its_counts
             }
             clocks {
@@ -286,7 +286,7 @@ macro_rules! contract_tests {
                 a_clock_that_was_far_ahead_is_not_followed_for_ever
             }
             kept {
-                what_is_kept_is_counted_by_owner_and_in_all, the_tasks_that_ended_first_are_found,
+                kept_bytes_are_counted_by_owner_and_in_all, the_tasks_that_ended_first_are_found,
                 only_what_has_ended_is_discarded_and_the_log_says_so
             }
             journal {

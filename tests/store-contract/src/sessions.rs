@@ -29,7 +29,7 @@ pub async fn a_session_is_kept_and_closed(fixture: Fixture) {
 
 /// The log level and the subscriptions of an open session outlive their process; no other field of
 /// the caller's value is written.
-pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) {
+pub async fn the_settings_of_a_client_are_stored_and_nothing_else(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let opened = here.open(session(), MANY).await.expect("opens");
     fixture.clock.advance(10);

@@ -2,6 +2,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod ask;
+mod choice_form;
 mod client_task;
 mod doubt;
 pub(crate) mod history;

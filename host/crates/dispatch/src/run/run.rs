@@ -33,7 +33,7 @@ use toolyard_protocol::tools::text_result;
 use toolyard_task::tool::{ArgumentCheck, CheckOrder, JournalTerms};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{RawJson, RpcError};
-use toolyard_task::{Durability, Fence, Reservation, RunEnd, Task, TaskId};
+use toolyard_task::{Durability, Reservation, RunEnd, Task};
 
 /// A run, from the moment that it is set up.
 pub(crate) struct Run {
@@ -124,12 +124,7 @@ impl Run {
     }
 
     /// The task that it works on.
-    pub fn task(&self) -> Option<(TaskId, Fence)> {
-        self.as_task.get().map(|task| (task.id, task.fence))
-    }
-
-    /// The same, with its time.
-    pub fn as_task(&self) -> Option<RunTask> {
+    pub fn task(&self) -> Option<RunTask> {
         self.as_task.get().copied()
     }
 

@@ -54,7 +54,7 @@ impl RunDeps {
         turn: SlotTurn,
         guard: &RunGuard,
     ) {
-        let as_task = run.as_task().expect("it was made one before it was spawned");
+        let as_task = run.task().expect("it was made one before it was spawned");
         let RunTask { id, fence, expires_at, .. } = as_task;
         let (arguments, mut slot) = match turn {
             SlotTurn::Now(slot) => (task.arguments.detached(), slot),

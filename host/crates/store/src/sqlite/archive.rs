@@ -133,7 +133,7 @@ fn import(
             hosts.insert(former, task.fence.incarnation);
         }
         match new.insert(writing, &task)? {
-            Ok(_) => taken += 1,
+            Ok(_row) => taken += 1,
             Err(error) => return Ok(Err(error)),
         }
         let span = task.updated_at.0.saturating_sub(task.created_at.0);

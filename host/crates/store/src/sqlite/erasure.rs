@@ -32,8 +32,8 @@ const ENDED: &str = "
 
 const TASK: &str = "DELETE FROM task WHERE id = ?1 AND status > 2";
 const RUNS: &str = "
-    DELETE FROM run WHERE (task, attempt) IN (
-        SELECT task, attempt FROM run
+    DELETE FROM run WHERE seq IN (
+        SELECT seq FROM run
         WHERE owner = ?1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task) LIMIT ?2)";
 const PERMISSIONS: &str = "
     DELETE FROM permission WHERE id IN (

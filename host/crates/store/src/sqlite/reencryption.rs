@@ -61,7 +61,7 @@ impl SqliteStore {
             done.add(step.done);
             progress(done.seen);
         }
-        let mut after = Some(([0; 16], i64::MIN));
+        let mut after = Some((i64::MIN, i64::MIN));
         while let Some(position) = after {
             let (from, to) = (self.sealing.clone(), to.clone());
             let step = move |writing: &mut SqliteTransaction<'_>| {

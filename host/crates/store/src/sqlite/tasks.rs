@@ -98,11 +98,11 @@ impl TaskStore for SqliteStore {
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let created = create(writing, &new, quota)?;
             fail_point!("create", "uncommitted", created.is_ok());
-            if let Ok(task) = &created {
+            if let Ok((task, seq)) = &created {
                 bodies.iter().for_each(|body| writing.lines.push(task.created_at, body));
-                record.write_first(writing, task)?;
+                record.write(writing, *seq, &RunRecord::of(task), task.created_at)?;
             }
-            Ok(created)
+            Ok(created.map(|(task, _)| task))
         };
         let created = self.writer.write(operation).await?;
         fail_point!("create", "committed", created.is_ok());
@@ -135,14 +135,13 @@ impl TaskStore for SqliteStore {
         let (at, run) = (task.updated_at, RunRecord::of(task));
         fail_point!(what, "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let committed = write(writing, &change, last.as_ref())?;
-            fail_point!(what, "uncommitted", committed == CommitStatus::Done);
-            if committed == CommitStatus::Done {
-                bodies.iter().for_each(|body| writing.lines.push(at, body));
-                let at = writing.clock.now().max(at);
-                record.write(writing, &run, at)?;
-            }
-            Ok(committed)
+            let written = write(writing, &change, last.as_ref())?;
+            fail_point!(what, "uncommitted", written.is_some());
+            let Some(seq) = written else { return Ok(CommitStatus::Stale) };
+            bodies.iter().for_each(|body| writing.lines.push(at, body));
+            let at = writing.clock.now().max(at);
+            record.write(writing, seq, &run, at)?;
+            Ok(CommitStatus::Done)
         };
         let committed = self.writer.write_by(records.flush, operation).await?;
         fail_point!(what, "committed", committed == CommitStatus::Done);
@@ -241,12 +240,13 @@ impl NewTask {
         Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
     }
 
-    /// Writes `task`, which is this one with its final times. Returns whether its id was new.
+    /// Writes `task`, which is this one with its final times. Returns the number of its row; `None` if its id was not
+    /// new.
     pub(super) fn insert(
         &self,
         writing: &mut SqliteTransaction<'_>,
         task: &Task,
-    ) -> rusqlite::Result<Result<bool, StoreError>> {
+    ) -> rusqlite::Result<Result<Option<i64>, StoreError>> {
         let record = match self.sealing.record_of(task) {
             Ok(record) => record,
             Err(error) => return Ok(Err(corrupt(error))),
@@ -268,7 +268,7 @@ impl NewTask {
             bytes_of(&record, &self.arguments, self.outcome.as_deref()),
         ])?;
         if inserted == 0 {
-            return Ok(Ok(false));
+            return Ok(Ok(None));
         }
         let seq = writing.on.last_insert_rowid();
         if inline.is_none() {
@@ -282,7 +282,7 @@ impl NewTask {
             writing.counts.live_changed(&self.owner, LiveChange { live: 1, parked });
         }
         writing.counts.sealed(writing.on, self.sealing.key())?;
-        Ok(Ok(true))
+        Ok(Ok(Some(seq)))
     }
 }
 
@@ -290,7 +290,7 @@ fn create(
     writing: &mut SqliteTransaction<'_>,
     new: &NewTask,
     quota: Quota,
-) -> rusqlite::Result<Result<Task, CreateError>> {
+) -> rusqlite::Result<Result<(Task, i64), CreateError>> {
     let LiveTasks { live, parked } = writing.counts.live_of(writing.on, &new.owner)?;
     if live.saturating_sub(parked) >= quota.per_owner {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }));
@@ -305,20 +305,21 @@ fn create(
     let started_at = new.task.started_at.map(|_| now);
     let task = Task { created_at: now, updated_at: now, started_at, ..new.task.clone() };
     Ok(match new.insert(writing, &task)? {
-        Ok(true) => Ok(task),
-        Ok(false) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
+        Ok(Some(seq)) => Ok((task, seq)),
+        Ok(None) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
         Err(error) => Err(error.into()),
     })
 }
 
+/// Returns the number of the row that was written; `None` if the change is stale.
 fn write(
     writing: &mut SqliteTransaction<'_>,
     change: &EncodedTask,
     last: Option<&EncodedChunks>,
-) -> rusqlite::Result<CommitStatus> {
+) -> rusqlite::Result<Option<i64>> {
     let mut find = writing.on.prepare_cached(FIND)?;
     let mut rows = find.query(params![change.id.0.as_bytes(), change.version.wrapping_sub(1)])?;
-    let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
+    let Some(row) = rows.next()? else { return Ok(None) };
     let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
     let wake: Option<i64> = row.get(5)?;
     let moved = row.get::<_, i64>(3)? != change.due
@@ -352,7 +353,7 @@ fn write(
     if let Some(owner) = owner {
         writing.counts.live_changed(&owner, LiveChange { live, parked });
     }
-    Ok(CommitStatus::Done)
+    Ok(Some(seq))
 }
 
 fn list(

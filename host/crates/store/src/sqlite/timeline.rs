@@ -12,8 +12,7 @@ use crate::reencryption::{ReencryptionReport, StoredBody};
 use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
 use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, MAX_SMALL_BYTES, Recorder};
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
-use toolyard_task::task::Task;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use toolyard_task::timeline::{
     Cut, EventKind, LOST, NewEvent, RunRecord, Timeline, TimelineEvent, TimelineStore, cut,
 };
@@ -33,7 +32,7 @@ const LOSE: &str =
     "UPDATE run SET ended = ?3, outcome = ?4 WHERE task = ?1 AND attempt < ?2 AND ended IS NULL";
 const USED: &str = "UPDATE run SET cpu_us = ?3, memory = ?4 WHERE task = ?1 AND attempt = ?2";
 const GROWN: &str = "UPDATE run SET bytes = bytes + ?3 WHERE task = ?1 AND attempt = ?2";
-const EXISTS: &str = "SELECT 1 FROM task WHERE id = ?1";
+const SEQ: &str = "SELECT seq FROM task WHERE id = ?1";
 const INSERT: &str = "
     INSERT INTO run_event (task, seq, attempt, at, kind, body)
     SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM run_event WHERE task = ?1";
@@ -45,32 +44,43 @@ const PUT_GAP: &str = "UPDATE run_event SET kind = ?3, body = ?4 WHERE task = ?1
 const COUNT_AGAIN: &str = "
     UPDATE run SET bytes = (
         SELECT coalesce(sum(octet_length(body)), 0) FROM run_event
-        WHERE run_event.task = run.task AND run_event.attempt = run.attempt)
+        WHERE run_event.task = ?2 AND run_event.attempt = run.attempt)
     WHERE task = ?1";
 const RUNS: &str = "
     SELECT attempt, tool, digest, owner, incarnation, created, started, ended, outcome, cpu_us, memory, bytes
     FROM run WHERE task = ?1 ORDER BY attempt";
 const PAGE: &str = "
-    SELECT seq, attempt, at, kind, body FROM run_event WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+    SELECT seq, attempt, at, kind, body FROM run_event
+    WHERE task = (SELECT seq FROM task WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3";
 
 const OLD: &str = "
-    DELETE FROM run WHERE (task, attempt) IN (
-        SELECT task, attempt FROM run INDEXED BY run_by_ended
+    DELETE FROM run WHERE seq IN (
+        SELECT seq FROM run INDEXED BY run_by_ended
         WHERE ended <= ?1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task)
         ORDER BY ended LIMIT ?2)";
 const ROWS: &str = "SELECT count(*) FROM run";
 const TOTAL: &str = "SELECT coalesce(sum(bytes), 0) FROM run";
-/// Tasks whose last attempt has ended and that have more than a gap, the first to end first.
+/// Tasks whose last attempt has ended and that have more than a gap, the first to end first. Attempts without a task
+/// have no bytes.
 const ENDED: &str = "
-    SELECT task, sum(bytes) FROM run WHERE task IN (SELECT task FROM run WHERE ended IS NOT NULL AND bytes > 0)
+    SELECT task, sum(bytes), (SELECT seq FROM task WHERE id = run.task) FROM run
+    WHERE task IN (SELECT task FROM run WHERE ended IS NOT NULL AND bytes > 0)
     GROUP BY task HAVING count(*) = count(ended) AND sum(bytes) > ?2 ORDER BY max(ended) LIMIT ?1";
 
 const NEXT: &str = "
-    SELECT task, seq, body FROM run_event WHERE (task, seq) > (?1, ?2) ORDER BY task, seq LIMIT ?3";
+    SELECT event.task, event.seq, event.body, task.id FROM run_event AS event JOIN task ON task.seq = event.task
+    WHERE (event.task, event.seq) > (?1, ?2) ORDER BY event.task, event.seq LIMIT ?3";
 const RESEAL: &str = "UPDATE run_event SET body = ?3 WHERE task = ?1 AND seq = ?2";
 
 /// The most records or tasks that one transaction tidies.
 const MAX_ROWS: i64 = 500;
+
+/// A task and the number of its row.
+#[derive(Clone, Copy)]
+pub(super) struct TaskRow {
+    pub(super) id: TaskId,
+    pub(super) seq: i64,
+}
 
 /// The events of a change, encoded by its caller.
 pub(super) struct EncodedRecord {
@@ -88,21 +98,20 @@ impl Recorder {
     fn insert(
         &self,
         writing: &mut SqliteTransaction<'_>,
-        task: TaskId,
+        task: TaskRow,
         at: Timestamp,
         event: &EncodedEvent,
     ) -> rusqlite::Result<()> {
         let EncodedEvent { attempt, kind, body } = event;
         let mut insert = writing.on.prepare_cached(INSERT)?;
-        insert.execute(params![task.0.as_bytes(), attempt, at.0, kind.number(), body])?;
+        insert.execute(params![task.seq, attempt, at.0, kind.number(), body])?;
         writing.counts.sealed(writing.on, self.sealing.key())
     }
 
     /// Leaves out what exceeds the bound of one task.
-    fn trim(&self, on: &Connection, task: TaskId) -> rusqlite::Result<()> {
-        let key = task.0.as_bytes();
+    fn trim(&self, on: &Connection, task: TaskRow) -> rusqlite::Result<()> {
         let limit = number(self.bounds.task);
-        if on.prepare_cached(BYTES)?.query_row(params![key], |row| row.get::<_, i64>(0))? <= limit {
+        if bytes(on, task.id)? <= limit {
             return Ok(());
         }
         let events = lengths(on, task)?;
@@ -116,19 +125,19 @@ impl Recorder {
     fn leave_out(
         &self,
         on: &Connection,
-        task: TaskId,
+        task: TaskRow,
         events: &[EventLength],
         cut: Cut,
     ) -> rusqlite::Result<()> {
-        let (key, gap) = (task.0.as_bytes(), EventKind::LeftOut.number());
+        let (TaskRow { id, seq }, gap) = (task, EventKind::LeftOut.number());
         let (from, to) = (number(cut.from), number(cut.to));
         let mut gaps = on.prepare_cached(GAPS)?;
-        let gaps = gaps.query_map(params![key, from, to, gap], |row| row.get(0))?;
+        let gaps = gaps.query_map(params![seq, from, to, gap], |row| row.get(0))?;
         let gaps = gaps.collect::<Result<Vec<_>, _>>()?;
-        let Ok(body) = self.gap(task, events, cut, gaps) else { return Ok(()) };
-        on.prepare_cached(LEAVE_OUT)?.execute(params![key, from, to])?;
-        on.prepare_cached(PUT_GAP)?.execute(params![key, from, gap, body])?;
-        on.prepare_cached(COUNT_AGAIN)?.execute(params![key]).map(drop)
+        let Ok(body) = self.gap(id, events, cut, gaps) else { return Ok(()) };
+        on.prepare_cached(LEAVE_OUT)?.execute(params![seq, from, to])?;
+        on.prepare_cached(PUT_GAP)?.execute(params![seq, from, gap, body])?;
+        on.prepare_cached(COUNT_AGAIN)?.execute(params![id.0.as_bytes(), seq]).map(drop)
     }
 
     /// The write of reports that have waited.
@@ -150,9 +159,9 @@ impl Recorder {
         notes: &[EncodedNote<Timestamp>],
     ) -> rusqlite::Result<()> {
         let key = task.0.as_bytes();
-        if !writing.on.prepare_cached(EXISTS)?.exists(params![key])? {
-            return Ok(());
-        }
+        let seq = writing.on.prepare_cached(SEQ)?.query_row(params![key], |row| row.get(0)).optional()?;
+        let Some(seq) = seq else { return Ok(()) };
+        let row = TaskRow { id: task, seq };
         for note in notes {
             match note {
                 EncodedNote::Usage { attempt, used } => {
@@ -161,21 +170,22 @@ impl Recorder {
                     writing.on.prepare_cached(USED)?.execute(given)?;
                 }
                 EncodedNote::Event { at, event } => {
-                    self.insert(writing, task, *at, event)?;
+                    self.insert(writing, row, *at, event)?;
                     let given = params![key, event.attempt, event.body.len() as i64];
                     writing.on.prepare_cached(GROWN)?.execute(given)?;
                 }
             }
         }
-        self.trim(writing.on, task)
+        self.trim(writing.on, row)
     }
 }
 
 impl EncodedRecord {
-    /// Writes the events, at this time, and the record of the attempt that `task` is at.
+    /// Writes the events, at this time, and the record of the attempt that the task in the row `seq` is at.
     pub(super) fn write(
         &self,
         writing: &mut SqliteTransaction<'_>,
+        seq: i64,
         run: &RunRecord,
         at: Timestamp,
     ) -> rusqlite::Result<()> {
@@ -201,19 +211,11 @@ impl EncodedRecord {
         if run.attempt > 1 {
             writing.on.prepare_cached(LOSE)?.execute(params![key, run.attempt, at.0, LOST])?;
         }
+        let row = TaskRow { id: self.task, seq };
         for event in &self.events {
-            self.recorder.insert(writing, self.task, at, event)?;
+            self.recorder.insert(writing, row, at, event)?;
         }
-        self.recorder.trim(writing.on, self.task)
-    }
-
-    /// As [`EncodedRecord::write`], for a new task with these times.
-    pub(super) fn write_first(
-        &self,
-        writing: &mut SqliteTransaction<'_>,
-        task: &Task,
-    ) -> rusqlite::Result<()> {
-        self.write(writing, &RunRecord::of(task), task.created_at)
+        self.recorder.trim(writing.on, row)
     }
 }
 
@@ -305,22 +307,20 @@ fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::R
         return Ok(());
     }
     let mut ended = on.prepare_cached(ENDED)?;
-    let ended = ended
-        .query_map(params![MAX_ROWS, MAX_SMALL_BYTES], |row| Ok((id(row, 0)?, row.get::<_, i64>(1)?)))?;
-    for (task, bytes) in ended.collect::<Result<Vec<_>, _>>()? {
-        if excess <= 0 {
-            break;
-        }
-        recorder.empty(on, task)?;
-        let left: i64 = on.prepare_cached(BYTES)?.query_row(params![task.0.as_bytes()], |row| row.get(0))?;
-        excess -= bytes - left;
+    let ended = ended.query_map(params![MAX_ROWS, MAX_SMALL_BYTES], |row| {
+        Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?))
+    })?;
+    for (id, before, seq) in ended.collect::<Result<Vec<_>, _>>()? {
+        let Some(seq) = seq.filter(|_| excess > 0) else { break };
+        recorder.empty(on, TaskRow { id, seq })?;
+        excess -= before - bytes(on, id)?;
     }
     Ok(())
 }
 
 impl Recorder {
     /// Leaves out all events of a task.
-    fn empty(&self, on: &Connection, task: TaskId) -> rusqlite::Result<()> {
+    fn empty(&self, on: &Connection, task: TaskRow) -> rusqlite::Result<()> {
         let events = lengths(on, task)?;
         match (events.first(), events.last()) {
             (Some(first), Some(last)) => self.leave_out(on, task, &events, Cut { from: first.0, to: last.0 }),
@@ -329,17 +329,22 @@ impl Recorder {
     }
 }
 
-fn lengths(on: &Connection, task: TaskId) -> rusqlite::Result<Vec<EventLength>> {
+/// The bytes of the events of a task.
+fn bytes(on: &Connection, task: TaskId) -> rusqlite::Result<i64> {
+    on.prepare_cached(BYTES)?.query_row(params![task.0.as_bytes()], |row| row.get(0))
+}
+
+fn lengths(on: &Connection, task: TaskRow) -> rusqlite::Result<Vec<EventLength>> {
     let mut read = on.prepare_cached(EVENTS)?;
     let event = |row: &Row<'_>| {
         let kind = EventKind::of_number(row.get(1)?).unwrap_or(EventKind::LeftOut);
         Ok((row.get::<_, i64>(0)?.unsigned_abs(), kind, row.get::<_, i64>(2)?.unsigned_abs()))
     };
-    read.query_map(params![task.0.as_bytes()], event)?.collect()
+    read.query_map(params![task.seq], event)?.collect()
 }
 
-/// The last event that was examined: its task and its number.
-pub(super) type EventPosition = ([u8; 16], i64);
+/// The last event that was examined: the row of its task, and its number.
+pub(super) type EventPosition = (i64, i64);
 
 /// Encrypts the next bodies again. Returns where it ended; `None` at the end of the table.
 pub(super) fn reseal(
@@ -350,13 +355,15 @@ pub(super) fn reseal(
     done: &mut ReencryptionReport,
 ) -> rusqlite::Result<Option<EventPosition>> {
     let mut next = writing.on.prepare_cached(NEXT)?;
-    let row = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?));
+    let row = |row: &Row<'_>| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?, id(row, 3)?))
+    };
     let found = next.query_map(params![after.0, after.1, MAX_ROWS], row)?.collect::<Result<Vec<_>, _>>()?;
     let (mut last, mut written) = (None, false);
-    for (task, seq, body) in found {
-        last = Some((*task.0.as_bytes(), seq));
-        if let Some(body) = StoredBody(body).anew(task, Column::Event, from, to, done) {
-            writing.on.prepare_cached(RESEAL)?.execute(params![task.0.as_bytes(), seq, body.0])?;
+    for (task, seq, body, id) in found {
+        last = Some((task, seq));
+        if let Some(body) = StoredBody(body).anew(id, Column::Event, from, to, done) {
+            writing.on.prepare_cached(RESEAL)?.execute(params![task, seq, body.0])?;
             written = true;
         }
     }

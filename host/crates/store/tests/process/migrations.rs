@@ -11,11 +11,13 @@ use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, change, owner, result, task};
 use toolyard_task::audit::AuditStore;
 use toolyard_task::grant::{GrantStore, Verdict};
+use toolyard_task::journal::JournalStore;
 use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::node::NodeStore;
 use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::Records;
+use toolyard_task::timeline::{EventKind, TimelineStore};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{
     AccessRequest, Digest, Event, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore,
@@ -26,7 +28,7 @@ const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
 const FILE: &str = "toolyard.sqlite";
 const SESSION: &str = "0123456789abcdef0123456789abcdef";
 
-const SAMPLES: [&str; 8] = [
+const SAMPLES: [&str; 9] = [
     include_str!("../schemas/schema-1.sql"),
     include_str!("../schemas/schema-2.sql"),
     include_str!("../schemas/schema-3.sql"),
@@ -35,6 +37,7 @@ const SAMPLES: [&str; 8] = [
     include_str!("../schemas/schema-6.sql"),
     include_str!("../schemas/schema-7.sql"),
     include_str!("../schemas/schema-8.sql"),
+    include_str!("../schemas/schema-9.sql"),
 ];
 
 /// A folder with a file of this schema.
@@ -160,6 +163,16 @@ async fn the_rest_is_as_it_was(store: &SqliteStore, schema: usize) {
         let (digest, wanted) = (Digest("ab".repeat(32)), AccessRequest::host("https", "example.com", 443));
         let grant = store.standing(&Owner::Local, "p.wasm", &digest, &wanted).await.expect("answers");
         assert_eq!(grant.expect("was given").verdict, Verdict::Allow);
+    }
+    if schema >= 8 {
+        let timeline = store.timeline(id(1), None, 9).await.expect("reads");
+        let events: Vec<_> = timeline.events.iter().map(|event| (event.seq, event.kind)).collect();
+        assert_eq!(events, [(1, EventKind::Created), (2, EventKind::Started)]);
+        assert_eq!(timeline.runs.iter().map(|run| (run.attempt, run.bytes)).collect::<Vec<_>>(), [(1, 4)]);
+    }
+    if schema >= 9 {
+        let journal = store.journal(id(1)).await.expect("reads").expect("has one");
+        assert_eq!((journal.next, journal.component), (0, Digest("ab".repeat(32))));
     }
     let used = id(80).0;
     let first = store.use_up(used, Timestamp(START + 3_600_000)).await.expect("answers");

@@ -120,7 +120,7 @@ impl Run {
     pub(crate) async fn ended_as_task(&self, end: &RunEnd) -> bool {
         let Some(promotion) = &self.promotion else { return false };
         promotion.close().await;
-        let Some(task) = self.as_task() else { return false };
+        let Some(task) = self.task() else { return false };
         if !self.is_parked() {
             self.end_task(task, end.clone()).await;
         }
@@ -296,7 +296,7 @@ impl Run {
             Ok(task) => {
                 self.deps.observers.metrics.count_kept();
                 self.deps.tasks.keep_for_rejoin(&task);
-                if let Some(task) = self.as_task() {
+                if let Some(task) = self.task() {
                     self.end_task(task, end.clone()).await;
                 }
                 drop(promotion.guard().take());

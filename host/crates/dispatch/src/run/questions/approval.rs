@@ -2,6 +2,7 @@
 
 use crate::access::caller::Caller;
 use crate::client::client_channel::RouteScope;
+use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::questions::LOOK_AGAIN;
 use crate::run::run::Run;
@@ -42,7 +43,7 @@ impl RunDeps {
 impl Run {
     /// Waits until the call is approved. `None` if it has ended instead.
     pub(crate) async fn approved(&self, mut unapproved: UnapprovedRequest) -> Option<SlotRequest> {
-        let (id, fence) = self.task()?;
+        let RunTask { id, fence, .. } = self.task()?;
         let _counted = OpenApproval::new(&self.deps);
         let tasks = &self.deps.tasks;
         let watch = tasks.waiters.watch(id);
@@ -89,7 +90,7 @@ impl Run {
     pub(crate) async fn retry_store(&self, error: &StoreError) {
         tracing::warn!(
             event = "store.retrying",
-            task = self.task().map(|(id, _)| id.to_string()),
+            task = self.task().map(|task| task.id.to_string()),
             error = error as &dyn std::error::Error,
             "store failed; trying again"
         );

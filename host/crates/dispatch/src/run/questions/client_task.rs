@@ -33,7 +33,7 @@ pub(super) async fn send(
     params: &RawJson,
     until: Instant,
 ) -> Option<ClientResponse> {
-    let (deps, client, task) = (&run.deps, &run.client, run.task().map(|(id, _)| id));
+    let (deps, client, task) = (&run.deps, &run.client, run.task().map(|task| task.id));
     loop {
         if let Some(route) = client.channel.route(task, RouteScope::Anywhere) {
             let id = deps.ids.uuid().simple().to_string();
@@ -136,7 +136,7 @@ impl Drop for ClientTaskGuard<'_> {
             return;
         }
         // The response does not matter.
-        if let Some(route) = channel.route(task.map(|(id, _)| id), RouteScope::Anywhere) {
+        if let Some(route) = channel.route(task.map(|task| task.id), RouteScope::Anywhere) {
             let id = deps.ids.uuid().simple().to_string();
             let params = RawJson::of(&serde_json::json!({"taskId": self.id}));
             route.request(&id, "tasks/cancel", &params);

@@ -1,16 +1,13 @@
 //! Asks a person about a request that was under way when its host stopped (`in-doubt = "ask"`). The answer counts for
 //! this request alone.
 
+use crate::run::questions::choice_form::{choice_form, chosen};
 use crate::run::questions::pending::{DOUBTS, PendingQuestion};
 use crate::run::run::Run;
-use serde_json::{Value, json};
 use toolyard_protocol::question::CheckedQuestion;
 use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::journal::DoubtDecision;
-use toolyard_task::wire::QuestionKind;
 
-/// The name of the one field.
-const FIELD: &str = "decision";
 /// The most characters of the request that are shown.
 const MAX_REQUEST_CHARS: usize = 500;
 
@@ -40,8 +37,6 @@ impl Run {
 }
 
 fn question(of: &Run, request: &str) -> CheckedQuestion {
-    let values = CHOICES.map(|(decision, _)| decision.as_str());
-    let titles = CHOICES.map(|(_, title)| title);
     let (plugin, _) = of.work.component();
     let tool = of.work.tool_name().unwrap_or_default();
     // The request comes from a guest: characters that could hide or reverse a part of it are escaped.
@@ -50,22 +45,11 @@ fn question(of: &Run, request: &str) -> CheckedQuestion {
         "The host stopped while the tool {tool:?} of the plugin {plugin:?} sent the request {request:?}. Whether the \
          server carried it out is not known. Which of these shall happen?"
     );
-    let params = json!({
-        "message": message,
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                FIELD: {"type": "string", "title": "Decision", "enum": values, "enumNames": titles},
-            },
-            "required": [FIELD],
-        },
-    });
-    CheckedQuestion { kind: QuestionKind::Form, params: RawJson::of(&params) }
+    choice_form(&message, "Decision", CHOICES.map(|(decision, title)| (decision.as_str(), title)))
 }
 
 /// The decision in an `ElicitResult`; `None` for a declined or cancelled form.
 fn read(answer: &RawJson) -> Option<DoubtDecision> {
-    let answer: Value = answer.decode().ok()?;
-    let said = answer["content"][FIELD].as_str().filter(|_| answer["action"] == "accept")?;
+    let said = chosen(answer)?;
     CHOICES.into_iter().map(|(decision, _)| decision).find(|decision| decision.as_str() == said)
 }

@@ -2,6 +2,7 @@
 
 use crate::client::client_channel::RouteScope;
 use crate::error::Fault;
+use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
 use crate::run::questions::LOOK_AGAIN;
@@ -29,7 +30,7 @@ use toolyard_task::{AskError, Event, Fence, Refusal, StoreError, Task, TaskId};
 
 /// Asks all of these as questions of the task that the run works on, and waits for every answer.
 pub(super) async fn ask(run: &Run, questions: Vec<PendingQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-    let (id, fence) = run.task().ok_or(AskError::Cancelled)?;
+    let RunTask { id, fence, .. } = run.task().ok_or(AskError::Cancelled)?;
     // An answer that the plain call got, stored or not, must not be asked for again.
     let was_call = run.promotion.is_some();
     let (mut known, mut checked, mut keys) = (Vec::new(), Vec::new(), Vec::new());

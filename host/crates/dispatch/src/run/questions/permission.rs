@@ -8,6 +8,7 @@
 
 mod form;
 
+use crate::run::as_task::RunTask;
 use crate::run::questions::pending::{KEYS, PendingQuestion};
 use crate::run::questions::verdicts::RunVerdict;
 use crate::run::run::Run;
@@ -77,7 +78,7 @@ impl Run {
         if for_this_run.is_some() {
             return Ok(true);
         }
-        let Some((id, _)) = self.task() else { return Ok(false) };
+        let Some(RunTask { id, .. }) = self.task() else { return Ok(false) };
         let said = self.said_for_task(id, wanted).await.map_err(unavailable)?;
         if said {
             self.questions.permissions.answers.lock().by_key.insert(key, RunVerdict::Yes);
@@ -130,7 +131,7 @@ impl Run {
         }
         let client = ClientCapabilities::of(&self.client.capabilities);
         let most = self.work.bounds().permissions;
-        let attempt = self.task().map_or(1, |(_, fence)| fence.attempt);
+        let attempt = self.task().map_or(1, |task| task.fence.attempt);
         let mut questions = Vec::with_capacity(open.len());
         let mut asking = Vec::with_capacity(open.len());
         for wanted in &open {
@@ -274,7 +275,7 @@ impl Run {
             Some(name) => entry.of_tool(name),
             None => entry,
         };
-        Entry { task: self.task().map(|(id, _)| id), ..entry }
+        Entry { task: self.task().map(|task| task.id), ..entry }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Run;
 use crate::client::client_channel::Notice;
 use crate::error::Fault;
+use crate::run::as_task::RunTask;
 use crate::run::promotion::{NotPromoted, PromotionCause};
 use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;
@@ -23,7 +24,7 @@ impl RunContext for Run {
 
     fn may_act(&self) -> bool {
         // By the clock, not by a flag: a paused process may go on before the flag is set.
-        self.task().is_none_or(|(_, fence)| self.deps.node.current() == Some(fence.incarnation))
+        self.task().is_none_or(|task| self.deps.node.current() == Some(task.fence.incarnation))
     }
 
     fn journal(&self) -> Option<Arc<dyn RunJournal>> {
@@ -55,9 +56,9 @@ impl RunContext for Run {
 
     fn info(&self) -> CallInfo {
         CallInfo {
-            task: self.task().map(|(id, _)| id),
-            attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
-            deadline: self.as_task().map(|task| task.expires_at),
+            task: self.task().map(|task| task.id),
+            attempt: self.task().map_or(1, |task| task.fence.attempt),
+            deadline: self.task().map(|task| task.expires_at),
             client_capabilities: self.client.capabilities.clone(),
             trace: self.voice.trace.clone(),
         }
@@ -69,7 +70,7 @@ impl RunContext for Run {
 
     fn tells_missing_capabilities(&self) -> bool {
         // A task that was taken over has no rounds any more.
-        self.questions.round_trip.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
+        self.questions.round_trip.is_some() || self.task().is_some_and(|task| task.era == Era::Stateless)
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
@@ -121,7 +122,7 @@ impl RunContext for Run {
     async fn effects(&self) -> Result<(), AskError> {
         // Until the effects are recorded, the call must not become a task that does not know of them.
         let _turn = self.turn().await;
-        let Some((id, fence)) = self.task() else {
+        let Some(RunTask { id, fence, .. }) = self.task() else {
             if let Some(round_trip) = &self.questions.round_trip {
                 round_trip.use_up(&*self.deps.clients.keys).await?;
             }

@@ -1,15 +1,12 @@
 //! The form that the user sees, and the possible answers.
 
+use crate::run::questions::choice_form::{choice_form, chosen};
 use crate::run::run::Run;
-use serde_json::{Value, json};
 use toolyard_protocol::RawJson;
 use toolyard_protocol::question::CheckedQuestion;
 use toolyard_task::permission::Access;
-use toolyard_task::wire::QuestionKind;
 use toolyard_task::{AccessRequest, Owner};
 
-/// The name of the one field.
-const FIELD: &str = "decision";
 /// The longest name of a host that is shown whole; no name in the DNS is longer.
 const MAX_HOST_CHARS: usize = 253;
 
@@ -80,30 +77,16 @@ impl PermissionAnswer {
     /// The answer in an `ElicitResult`, if it was among the choices; `None` for a declined or
     /// cancelled form.
     pub(super) fn read(answer: &RawJson, offered: &PermissionChoices) -> Option<Self> {
-        let answer: Value = answer.decode().ok()?;
-        let said = answer["content"][FIELD].as_str().filter(|_| answer["action"] == "accept")?;
+        let said = chosen(answer)?;
         Self::ALL.into_iter().find(|decision| decision.value() == said && offered.has(*decision))
     }
 }
 
-/// The form. `enumNames` rather than `oneOf`: clients of every revision that has
-/// forms know it.
+/// The form.
 pub(super) fn question(of: &Run, wanted: &AccessRequest, offered: &PermissionChoices) -> CheckedQuestion {
-    let choices: Vec<PermissionAnswer> =
-        PermissionAnswer::ALL.into_iter().filter(|decision| offered.has(*decision)).collect();
-    let values: Vec<&str> = choices.iter().map(|decision| decision.value()).collect();
-    let titles: Vec<&str> = choices.iter().map(|decision| decision.title(of)).collect();
-    let params = json!({
-        "message": message(of, wanted),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                FIELD: {"type": "string", "title": "Allow it?", "enum": values, "enumNames": titles},
-            },
-            "required": [FIELD],
-        },
-    });
-    CheckedQuestion { kind: QuestionKind::Form, params: RawJson::of(&params) }
+    let choices = PermissionAnswer::ALL.into_iter().filter(|decision| offered.has(*decision));
+    let choices = choices.map(|decision| (decision.value(), decision.title(of)));
+    choice_form(&message(of, wanted), "Allow it?", choices)
 }
 
 /// The question in words. Names that come from a guest or a manifest are quoted, with all
