@@ -1,6 +1,7 @@
-//! Keys of earlier versions. The host refuses a configuration that still names one, so that no operator
-//! relies on a limit that does not hold.
+//! Keys of earlier versions. A configuration that still names one starts: the host ignores the key, and warns with
+//! the reason, so that no operator relies on a limit that does not hold.
 
+use super::Config;
 use std::fmt;
 
 /// A key that no longer exists.
@@ -18,9 +19,30 @@ impl fmt::Display for DroppedKey {
     }
 }
 
-/// The dropped key of this name.
-pub fn find(key: &str) -> Option<&'static DroppedKey> {
-    TABLE.iter().find(|dropped| dropped.key == key)
+/// Whether a key of this name was dropped.
+pub fn is_dropped(key: &str) -> bool {
+    TABLE.iter().any(|dropped| dropped.key == key)
+}
+
+impl Config {
+    /// The dropped keys that this configuration names, each with the file, variable or flag.
+    pub fn dropped_keys(&self) -> impl Iterator<Item = (&'static DroppedKey, &str)> {
+        TABLE.iter().filter_map(|dropped| Some((dropped, &*self.set.get(dropped.key)?.place)))
+    }
+
+    /// Logs a warning for each dropped key.
+    pub fn warn_of_dropped_keys(&self) {
+        for (dropped, origin) in self.dropped_keys() {
+            let DroppedKey { key, instead } = dropped;
+            tracing::warn!(
+                event = "config.key_dropped",
+                key,
+                origin,
+                reason = instead,
+                "key is no longer a setting; remove it"
+            );
+        }
+    }
 }
 
 macro_rules! dropped {
