@@ -14,7 +14,7 @@ use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
-use settings::{plugin_files, wire_settings};
+use settings::{plugin_files, timelines, wire_settings};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -389,7 +389,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         compile_time: limits.compile_time,
         compile_memory: limits.compile_memory.as_u64(),
         max_component_bytes: limits.component.as_u64(),
-        max_files: plugin_files(limits.max_files),
+        max_files: plugin_files(),
         rescan: limits.rescan,
         ..toolyard_engine::Settings::default()
     };
@@ -401,7 +401,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
     Ok(match &config.store {
         StoreChoice::Memory => {
-            let store = MemoryStore::new(Arc::new(SystemClock)).with_timelines(config.limits.timelines());
+            let store = MemoryStore::new(Arc::new(SystemClock)).with_timelines(timelines(config));
             Arc::new(if audited(config) { store.audited() } else { store })
         }
         StoreChoice::Sqlite => open_sqlite(config)?,
@@ -412,9 +412,8 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
             let options = PostgresOptions {
                 name: host_name(),
                 lease: config.limits.lease,
-                start_wait: config.limits.start_wait,
                 audit: audited(config),
-                timeline: config.limits.timelines(),
+                timeline: timelines(config),
                 keys: encryption::keys(config.key_file.as_deref())?,
                 ..PostgresOptions::default()
             };
@@ -435,7 +434,7 @@ pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
     let keys = encryption::keys(config.key_file.as_deref())?;
     let options = SqliteOptions {
         audit: audited(config),
-        timeline: config.limits.timelines(),
+        timeline: timelines(config),
         keys,
         ..SqliteOptions::new(Arc::new(SystemClock))
     };
@@ -469,8 +468,7 @@ fn audited(config: &Config) -> bool {
 /// If they go to a file that other users could change.
 pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Exporter>> {
     let Some(to) = audit_log(config)? else { return Ok(None) };
-    let backlog = config.limits.audit_backlog.as_u64();
-    Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
+    Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data)))
 }
 
 /// The destination of audit entries.

@@ -34,6 +34,9 @@ const TELL_AGAIN: Duration = Duration::from_secs(60);
 const LAST: Duration = Duration::from_secs(3);
 /// The number of batches that one read returns at most.
 const BATCHES: u32 = 256;
+/// The most bytes of entries that wait in the store while the destination cannot be written; over it, the store
+/// drops the oldest. An entry takes a few hundred bytes, so about 200,000 of them fit.
+const MAX_BACKLOG: u64 = 64 << 20;
 /// The lock that the processes which share a data folder take in turn, so that no two of them export the same
 /// entry. The file has a lock of its own.
 const TURN: &str = "audit.lock";
@@ -66,8 +69,6 @@ pub struct Exporter {
     store: Arc<dyn AuditStore>,
     to: Arc<Destination>,
     turn: PathBuf,
-    /// The most bytes of entries that the store keeps while the destination cannot be written.
-    backlog: u64,
 }
 
 /// The outcome of a pass.
@@ -81,8 +82,8 @@ enum Pass {
 
 impl Exporter {
     /// An exporter of the entries in `store`, which belongs to the data folder `data`.
-    pub fn new(store: Arc<dyn AuditStore>, to: Destination, data: &Path, backlog: u64) -> Self {
-        Self { store, to: Arc::new(to), turn: data.join(TURN), backlog }
+    pub fn new(store: Arc<dyn AuditStore>, to: Destination, data: &Path) -> Self {
+        Self { store, to: Arc::new(to), turn: data.join(TURN) }
     }
 
     /// Exports until `stop` is cancelled, then exports the rest.
@@ -169,11 +170,10 @@ impl Exporter {
     }
 
     async fn make_room(&self) {
-        match self.store.trim(self.backlog).await {
+        match self.store.trim(MAX_BACKLOG).await {
             Ok(0) => {}
             Ok(lost) => tracing::error!(
                 event = "audit.entries_dropped",
-                setting = "audit.backlog",
                 count = lost,
                 "audit entries dropped that could not be exported"
             ),

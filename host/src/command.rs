@@ -108,6 +108,7 @@ fn init_log(
         LogFormat::Text => log.init(),
         LogFormat::Json => log.event_format(JsonLines).init(),
     }
+    config.warn_of_dropped_keys();
     Ok(())
 }
 

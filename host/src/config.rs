@@ -368,8 +368,8 @@ impl RawConfig {
             self.plain.insert(key.to_owned(), value.to_owned());
             return Ok(());
         }
-        if let Some(dropped) = dropped::find(key) {
-            bail!("{dropped}");
+        if dropped::is_dropped(key) {
+            return Ok(());
         }
         match self.limits.set(key, value) {
             Some(Ok(())) => Ok(()),

@@ -20,7 +20,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_console::{
-    AuditHits, AuditSearch, Console, ConsoleSettings, HostState, LockedPlugin, PluginDetail, PluginState,
+    AuditHits, AuditSearch, Console, ConsoleSettings, HostState, LockedPlugin, MAX_CONNECTIONS, PluginDetail,
+    PluginState,
 };
 use toolyard_engine::{GrantSummary, ImportUse, PluginReport};
 use toolyard_manifest::Limits;
@@ -177,8 +178,6 @@ impl ConsoleService {
             users: config.console.users.clone(),
             not_own: limits.console_not_own,
             session: limits.console_session,
-            sessions: limits.console_sessions as usize,
-            connections: limits.console_connections as usize,
         };
         assembled.server.dispatch.observers().keep_history(config.console.capture);
         let audit = AuditFiles {
@@ -198,10 +197,10 @@ impl ConsoleService {
             .and_then(|console| Ok((console.link()?.url, console)));
         let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;
         let end = CancellationToken::new();
-        let (served, stop, most) = (console.clone(), end.clone(), limits.console_connections.max(1));
+        let (served, stop) = (console.clone(), end.clone());
         let service = tokio::spawn(async move {
             let serve = |stream| toolyard_console::serve(stream, served.clone(), stop.clone());
-            operator_listener::serve(listener, ("console", most as usize), stop.clone(), serve).await;
+            operator_listener::serve(listener, ("console", MAX_CONNECTIONS), stop.clone(), serve).await;
             served.end_links();
         });
         Ok(Some(Self { link, console, service, end }))

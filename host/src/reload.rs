@@ -156,6 +156,7 @@ impl Reload {
         }
         self.metrics.0.get_or_create(&RELOADED_OUTCOME).inc();
         tracing::info!(event = "config.reloaded", cause, changes = changes.len(), "configuration reloaded");
+        config.warn_of_dropped_keys();
         for Change { key, before, after, is_reloaded } in &changes {
             if *is_reloaded {
                 tracing::info!(event = "config.changed", key, before, after, "setting changed");

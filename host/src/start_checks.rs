@@ -24,7 +24,8 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
 
 /// Faults that appear only while the host serves.
 pub fn warnings(config: &Config) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let dropped = config.dropped_keys().map(|(dropped, origin)| format!("{origin}: {dropped}"));
+    let mut warnings: Vec<_> = dropped.collect();
     for issuer in &config.auth.issuers {
         if let KeySource::File(path) = &issuer.keys
             && let Err(error) = File::open(path)

@@ -35,6 +35,10 @@ const SEND_EVERY: Duration = Duration::from_secs(1);
 /// The time limit for sending the last spans at shutdown. Orchestrators kill a host that ends slowly, and a
 /// working collector takes less than a second.
 const FLUSH_TIME: Duration = Duration::from_secs(3);
+/// The most spans that wait to be sent, about 2 MiB; further ones are dropped.
+const MAX_QUEUE: usize = 2_048;
+/// The most spans in one request to the collector.
+const MAX_BATCH: usize = 512;
 /// The largest answer of a collector, in bytes.
 const MAX_ANSWER: usize = 64 << 10;
 /// The interval between warnings about lost spans.
@@ -102,10 +106,9 @@ impl Otlp {
         let watched = Watched::default();
         let counting = Counting { exporter, watched: watched.clone(), complained: Mutex::default() };
         let limits = &config.limits;
-        let queue = limits.trace_queue as usize;
         let batch = BatchConfigBuilder::default()
-            .with_max_queue_size(queue)
-            .with_max_export_batch_size(queue.min(512))
+            .with_max_queue_size(MAX_QUEUE)
+            .with_max_export_batch_size(MAX_BATCH)
             .with_scheduled_delay(SEND_EVERY)
             .build();
         let mut processor = BatchSpanProcessor::new(counting, batch);

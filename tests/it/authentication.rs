@@ -79,7 +79,7 @@ async fn a_3_a_4_a_5_a_request_needs_one_valid_token_and_no_fault_is_told_from_a
     let keys = [Key::rsa("one", 0), Key::ec("two"), Key::ed("three")];
     let [rsa, ec, ed] = &keys;
     let provider = IdentityProvider::with(&[rsa, ec, ed]).await;
-    let host = Setup::new().config(&provider.config()).set("jwks.cool-down", "1h").start().await;
+    let host = Setup::new().config(&provider.config()).start().await;
     let good = format!("Bearer {}", provider.token(ec, "alice"));
     for (what, headers, expected) in [
         ("nothing", &[][..], missing()),

@@ -155,9 +155,9 @@ macro_rules! runs {
 }
 pub(crate) use runs;
 
-/// Pages so small that clients have to follow them, and polling so frequent that clients hardly wait.
+/// Polling so frequent that clients hardly wait.
 fn setup() -> Setup {
-    Setup::probe().set("lists.page", "5").set("tasks.poll-interval", "100ms")
+    Setup::probe().set("tasks.poll-interval", "100ms")
 }
 
 /// A tool with a simple question, and one that asks whatever its script says.
@@ -166,10 +166,9 @@ fn asking() -> Setup {
     setup.set("tasks.poll-interval", "100ms")
 }
 
-/// Resources and prompts on pages so small that clients have to follow them.
+/// Resources and prompts.
 fn offering() -> Setup {
-    let fixtures = [guests::fixture("conformance"), guests::fixture("script")];
-    Setup::new().with(&fixtures).set("lists.page", "2")
+    Setup::new().with(&[guests::fixture("conformance"), guests::fixture("script")])
 }
 
 async fn over_http(client: &Client, setup: Setup) {

@@ -5,6 +5,7 @@ use crate::authentication::knock_by;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Instant;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::{Answer, Connection};
 use toolyard_tests::identity_provider::{Key, now};
@@ -61,8 +62,7 @@ async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_resta
 async fn a_4_new_keys_are_found_when_they_are_named_and_old_ones_stop() {
     let (old, new) = (Key::rsa("old", 0), Key::ed("new"));
     let provider = IdentityProvider::with(&[&old]).await;
-    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
-    let host = setup.start().await;
+    let host = Setup::new().config(&provider.config()).start().await;
     let (by_old, by_new) = (provider.token(&old, "alice"), provider.token(&new, "alice"));
     assert_eq!(knock_by(&host, &by_old).await.status, 200);
     let fetches = provider.fetches();
@@ -80,22 +80,22 @@ async fn a_4_new_keys_are_found_when_they_are_named_and_old_ones_stop() {
 #[tokio::test]
 async fn a_4_strangers_cannot_make_us_ask_the_issuer_at_their_pace() {
     let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
-    let host = Setup::new().config(&provider.config()).set("jwks.cool-down", "1h").start().await;
+    let host = Setup::new().config(&provider.config()).start().await;
+    let began = Instant::now();
     for stranger in 0..20 {
         let stranger = Key::ec(&format!("stranger-{stranger}"));
         assert_eq!(knock_by(&host, &provider.token(&stranger, "alice")).await.status, 401);
     }
-    assert_eq!(provider.fetches(), 1);
     assert_eq!(knock_by(&host, &provider.token(&key, "alice")).await.status, 200);
-    assert_eq!(provider.fetches(), 1);
+    // The host asks once in ten seconds.
+    assert!(provider.fetches() as u64 <= 1 + began.elapsed().as_secs() / 10, "{}", provider.fetches());
 }
 
 #[tokio::test]
 async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
     let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
     provider.fail(true);
-    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
-    let host = setup.set("jwks.refresh", "20ms").set("jwks.stale", "1h").start().await;
+    let host = Setup::new().config(&provider.config()).set("jwks.refresh", "20ms").start().await;
     let token = provider.token(&key, "alice");
     let away = knock_by(&host, &token).await;
     assert_eq!(away.status, 503);
@@ -118,17 +118,6 @@ async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_stays_away_is_not_believed_for_ever() {
-    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
-    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
-    let host = setup.set("jwks.refresh", "20ms").set("jwks.stale", "500ms").start().await;
-    let token = provider.token(&key, "alice");
-    until_answered(&host, &token, 200).await;
-    provider.fail(true);
-    until_answered(&host, &token, 503).await;
-}
-
-#[tokio::test]
 async fn keys_are_found_by_the_issuers_metadata_or_in_a_file() {
     let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let address = format!("jwks-url = \"{}\"", provider.jwks_url());
@@ -137,7 +126,7 @@ async fn keys_are_found_by_the_issuers_metadata_or_in_a_file() {
     assert_eq!(knock_by(&host, &token).await.status, 200);
     assert_eq!(provider.fetches(), 1);
     let config = provider.config().replace(&address, "jwks-file = \"keys.json\"");
-    let host = Setup::new().config(&config).set("jwks.cool-down", "1ms").start().await;
+    let host = Setup::new().config(&config).set("jwks.refresh", "20ms").start().await;
     assert_eq!(knock_by(&host, &token).await.status, 503, "there is no file yet");
     write_keys(host.folder(), &[&key]);
     until_answered(&host, &token, 200).await;

@@ -273,11 +273,6 @@ async fn ir_9_a_client_that_takes_our_task_for_its_own_is_asked_once_more_withou
     session.refuse(&again, -32602, &format!("Task not found: {task}")).await;
     let came = wait.outcome().await;
     assert_eq!(came[0]["a"]["refused"]["code"], -32602, "once, not for ever");
-    let (_host, session) = scripted().set("questions.related-task", "false").open_as(everything()).await;
-    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = wait.next_of("elicitation/create").await;
-    assert!(asked["params"].get("_meta").is_none(), "{asked}");
 }
 
 /// A call that asks, from a client that has not said that it has initialized.

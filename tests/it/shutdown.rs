@@ -98,8 +98,7 @@ async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the
 
 /// A `stdio` host with a running call that does not end by itself.
 async fn stdio_with_a_call() -> (tempfile::TempDir, tokio::process::Child) {
-    let (folder, args) =
-        probe().set("shutdown.drain", "10min").set("shutdown.eof-grace", "50ms").into_parts();
+    let (folder, args) = probe().set("shutdown.drain", "10min").into_parts();
     let mut child = toolyard_tests::host::command("stdio", folder.path(), &args)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())

@@ -164,9 +164,7 @@ async fn malformed_lines_are_answered_and_the_next_is_read() {
 
 #[tokio::test]
 async fn s_3_at_the_end_of_input_answers_under_way_are_written_and_the_process_ends() {
-    // Piped in: the host reads the call while it starts.
-    let mut stdio = Stdio::start(setup().set("shutdown.eof-grace", "30s"));
-    stdio.line(&initialize(LATEST, json!({})).to_string()).await;
+    let mut stdio = Stdio::open(setup()).await;
     stdio.send("tools/call", json!({"name": "wait", "arguments": {"ms": 300}})).await;
     let (status, rest) = stdio.close().await;
     assert!(status.success());
@@ -175,7 +173,7 @@ async fn s_3_at_the_end_of_input_answers_under_way_are_written_and_the_process_e
 
 #[tokio::test]
 async fn s_3_a_call_that_does_not_end_does_not_hold_the_process() {
-    let mut stdio = Stdio::open(setup().set("shutdown.eof-grace", "200ms")).await;
+    let mut stdio = Stdio::open(setup()).await;
     stdio.send("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}})).await;
     let task =
         stdio.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;

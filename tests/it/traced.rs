@@ -245,8 +245,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", nobody.local_addr().expect("an address"));
     drop(nobody);
-    let setup = Setup::probe().set("trace.endpoint", &url).set("trace.queue", "8");
-    let (mut host, session) = setup.open().await;
+    let (mut host, session) = Setup::probe().set("trace.endpoint", &url).open().await;
     for _ in 0..50 {
         assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
     }

@@ -106,10 +106,6 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
     let mut setup = Setup::new()
         .with(&[guests::plugin("probe"), guests::plugin("jq")])
         .with(&hostile)
-        // Data that the host keeps for clients that resume must not count as a leak.
-        .set("wire.replay-bytes", "16KiB")
-        .set("wire.replay-bytes-per-session", "64KiB")
-        .set("resources.list-time", "200ms")
         .set("tasks.ttl-default", "5s")
         .with(&[guests::fixture("chances")])
         .manifest("chances", "[task]\ndurability = \"resume\"\n")
@@ -118,6 +114,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
     setup = setup.config(&principals.collect::<String>());
     install_bytes(setup.plugins(), "spins.wasm", &guests::hostile_resources(1));
     setup = setup
+        .manifest("spins", "[limits]\ncpu = \"200ms\"\n")
         .with(&[guests::fixture("hostile_schemas"), guests::fixture("library")])
         .manifest("hostile_schemas", "[limits]\ncpu = \"150ms\"\nwall = \"5s\"\n");
     for (name, _) in HOSTILE {

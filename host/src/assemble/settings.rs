@@ -3,7 +3,9 @@
 use crate::config::Config;
 use std::time::Duration;
 use toolyard_dispatch::rules::AccessRules;
-use toolyard_dispatch::{Bounds, Policy, Rates, Settings, Weights};
+use toolyard_dispatch::{Bounds, MAX_PAGE, Policy, Rates, Settings, Weights};
+use toolyard_engine::MAX_FILES;
+use toolyard_store::TimelineBounds;
 
 /// The time after which the host cuts an HTTP connection whose client reads nothing. A slow client reads
 /// something each minute. A client that reads nothing is gone, and resumes its stream later.
@@ -34,7 +36,6 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         question_ms: milliseconds(limits.question_wait),
         question_settle_ms: milliseconds(QUESTION_SETTLE),
         approval_ms: milliseconds(limits.approval_wait),
-        state_ms: milliseconds(limits.question_state),
         inline_for_ms: milliseconds(limits.inline_for),
         bridge: config.bridge.clone(),
         queue_when_busy: limits.queue_when_busy,
@@ -42,9 +43,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         rerun_after_ms: milliseconds(limits.rerun_after),
         adopts: true,
         shares: limits.share,
-        related_task: limits.question_related_task,
-        page: limits.page,
-        list_ms: milliseconds(limits.list_time),
+        page: MAX_PAGE,
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),
         log_rate: limits.log_rate,
@@ -81,12 +80,12 @@ pub(super) fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         cache: limits.cache,
         stream_after: limits.stream_after,
         keep_alive: limits.keep_alive,
-        replay_bytes: limits.replay_bytes.as_u64() as usize,
-        replay_bytes_per_session: limits.replay_bytes_per_session.as_u64() as usize,
-        replay_bytes_in_all: limits.replay_bytes_in_all.as_u64() as usize,
-        replay_bytes_per_principal: limits.replay_bytes_per_principal.as_u64() as usize,
-        eof_grace: limits.eof_grace,
     }
+}
+
+/// How much the store keeps of timelines.
+pub(super) fn timelines(config: &Config) -> TimelineBounds {
+    TimelineBounds { keep_ms: milliseconds(config.limits.timeline_keep), ..TimelineBounds::default() }
 }
 
 /// Clients get half of the descriptors at most; the host needs the others for its store and its plugins.
@@ -107,8 +106,9 @@ fn connections(wanted: u32) -> usize {
 }
 
 /// Components get a quarter of the descriptors at most: each loaded one keeps one open.
-pub(super) fn plugin_files(wanted: u32) -> usize {
-    crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4).min(wanted.into()) as usize
+pub(super) fn plugin_files() -> usize {
+    let most = crate::system::descriptor_limit().and_then(|most| usize::try_from(most / 4).ok());
+    most.map_or(MAX_FILES, |most| most.min(MAX_FILES))
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -37,7 +37,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     // Before anything is written there.
     protect::data_folder(&config)?;
     let dir = RuntimeDir::create(&config.data, &options.name)?;
-    let log = dir.open_log(config.limits.detach_log.as_u64())?;
+    let log = dir.open_log()?;
     start_log_to(&config, "info", Mutex::new(log))?;
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(

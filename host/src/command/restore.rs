@@ -61,7 +61,7 @@ async fn restore(config: &Config, path: &Path, file: File) -> anyhow::Result<()>
         StoreChoice::Postgres(address) => {
             let place = PostgresLocation::parse(address.reveal(), &config.schema)?;
             let keys = encryption::keys(config.key_file.as_deref())?;
-            let (tables, wait) = (staged.path().join(TABLES), config.limits.start_wait);
+            let (tables, wait) = (staged.path().join(TABLES), postgres::START_WAIT);
             let copied = postgres::backup::restore(&place, header.schema, &tables, keys, wait).await?;
             // Last, because the database may refuse.
             place_names(config, &header, staged.path())?;

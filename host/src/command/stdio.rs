@@ -85,7 +85,6 @@ fn relay(flags: &Flags, config: &Config) -> anyhow::Result<ExitCode> {
     let settings = RelaySettings {
         message_bytes: config.limits.message.as_u64() as usize,
         requests: config.limits.requests_per_session as usize,
-        eof_grace: config.limits.eof_grace,
         relay: RandomIds.uuid().as_u128(),
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
@@ -110,7 +109,5 @@ fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundH
         data: config.data.clone(),
         settings: config.fingerprint(),
         variables: named_variables(&config.plugins),
-        start_timeout: config.limits.detach_start,
-        max_log_bytes: config.limits.detach_log.as_u64(),
     }))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 use toolyard_transport::auth::{
-    Address, Algorithm, AuthSettings, IssuerSettings, KeySource, KeyTimes, TokenSettings, is_scope,
+    Address, Algorithm, AuthSettings, IssuerSettings, KeySource, TokenSettings, is_scope,
 };
 
 /// The tables of the file.
@@ -118,13 +118,7 @@ impl Auth {
             required_scopes: self.required_scopes,
             tokens,
             issuers,
-            keys: KeyTimes {
-                refresh: limits.jwks_refresh,
-                cool_down: limits.jwks_cool_down,
-                stale: limits.jwks_stale,
-                bytes: limits.jwks_size.as_u64() as usize,
-            },
-            token_bytes: limits.token_size.as_u64() as usize,
+            key_refresh: limits.jwks_refresh,
         })
     }
 }

@@ -89,7 +89,6 @@ impl BridgeTables {
         Ok(limits.bridge.then(|| BridgeSettings {
             after: limits.bridge_after,
             wait: limits.bridge_wait,
-            heartbeat: limits.bridge_heartbeat,
             on_client_timeout: limits.bridge_on_client_timeout,
             grace: limits.bridge_grace,
             rejoin: limits.bridge_rejoin,

@@ -8,7 +8,6 @@ use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
-use toolyard_store::TimelineBounds;
 use toolyard_trust::policy::Requirement;
 
 /// A row of the table.
@@ -67,19 +66,6 @@ macro_rules! limits {
     };
 }
 
-impl Limits {
-    /// How much the store keeps of timelines.
-    #[must_use]
-    pub fn timelines(&self) -> TimelineBounds {
-        TimelineBounds {
-            task: self.timeline_task.as_u64(),
-            total: self.timeline_total.as_u64(),
-            keep_ms: u64::try_from(self.timeline_keep.as_millis()).unwrap_or(u64::MAX),
-            rows: self.timeline_rows.into(),
-        }
-    }
-}
-
 limits! {
     tasks: bool = "tasks.enabled", "true",
         "Whether the host offers tasks. Turn it off where no work may outlive its call; plain calls still work.";
@@ -99,8 +85,6 @@ limits! {
         "How long a plain call of a client without tasks may take before its result names a task instead. Lower it if clients give up sooner; 0s hands off each call that does not end at once.";
     bridge_wait: Duration = "bridge.wait", "50s",
         "The longest that one call of `task_wait` waits, at most 55s. Lower it if clients give up sooner; raise it for some clients in `[[bridge.clients]]`.";
-    bridge_heartbeat: Duration = "bridge.heartbeat", "10s",
-        "How long a call of a client without tasks may be silent before the host reports progress, if the client asked for it. Lower it for clients with short idle limits; 0s sends none.";
     bridge_on_client_timeout: OnClientTimeout = "bridge.on-client-timeout", "keep",
         "The fate of a call that may become a task when its client stops waiting: `keep` lets it go on, `stop` ends it. Set `stop` if a tool must not work when no client waits for it.";
     bridge_grace: Duration = "bridge.grace", "20s",
@@ -119,8 +103,6 @@ limits! {
         "How long a task waits before its second run; each further wait doubles, up to a minute. Raise it if the systems that tools use need time to recover.";
     lease: Duration = "cluster.lease", "15s",
         "How long a host that shares a PostgreSQL database counts as alive after its last sign of life; then others recover its tasks, and it stops them. Raise it if the network or database pauses; lower it to recover sooner.";
-    start_wait: Duration = "cluster.start-wait", "60s",
-        "How long a start waits for a lock in PostgreSQL, for example while another host upgrades the schema; then it fails and names who holds the lock. Raise it if upgrades of a large database take longer.";
     share: bool = "cluster.share", "false",
         "Whether a host with room runs tasks that wait on another host of the same PostgreSQL database; both must have the same component. Turn it on if the load on your hosts is uneven.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
@@ -135,14 +117,8 @@ limits! {
         "The same bytes for all principals together; over it the host removes tasks of the principals that keep the most. Size it by the disk of the store.";
     journals: ByteSize = "tasks.journals", "4GiB",
         "Bytes of the journals of all tasks that resume. Over it, the journals of the tasks that ended first are removed; if those of live tasks alone have more, new tasks of tools that resume are refused as busy. Size it by the disk of the store.";
-    timeline_task: ByteSize = "timeline.task", "256KiB",
-        "Bytes of the timeline of one task: its log, its progress and its other events. Over it, the first quarter and the newest events stay. Raise it if long logs matter; 0B keeps no timelines.";
-    timeline_total: ByteSize = "timeline.total", "256MiB",
-        "The same bytes for all tasks together; over it the events of the tasks that ended first are removed. Size it by the disk of the store.";
     timeline_keep: Duration = "timeline.keep", "168h",
         "How long the record of a run, without arguments, results and events, is kept after its task is removed. Raise it to look further back; lower it to keep less.";
-    timeline_rows: u32 = "timeline.rows", "50000",
-        "Records of runs whose tasks are removed; over it the oldest go first. Size it with `timeline.keep` and the number of tasks a day.";
     running: u32 = "calls.running", "1000",
         "Calls and tasks that run at once in this host; the host lowers it at start to what the machine can hold. Lower it to protect processors or the systems that tools use.";
     running_per_principal: u32 = "calls.running-per-principal", "64",
@@ -163,16 +139,8 @@ limits! {
         "Sessions that one principal may open. Raise it for clients that open a session for each call; lower it to protect `sessions.kept`.";
     rate_local: bool = "rates.local", "false",
         "Whether the rates apply to the user of this machine too: stdio, and anonymous callers from the loopback address. Turn it on if a proxy on this machine forwards other people's requests.";
-    page: u32 = "lists.page", "200",
-        "Entries on one page of a list; a page of `resources/list` may be longer, because it holds whole pages of plugins. Lower it for clients that handle only short lists; raise it to need fewer requests.";
-    list_time: Duration = "resources.list-time", "2s",
-        "How long one plugin may take for its part of a list of resources or templates; the list leaves out a slower plugin and skips it for a while. Raise it if a plugin asks a slow system.";
     question_wait: Duration = "questions.wait", "5min",
         "How long a question of a tool waits for the client's answer. Raise it if people answer and may be away; lower it to free runs sooner.";
-    question_state: Duration = "questions.state", "1h",
-        "How long a 2026-07-28 client may take to answer a question of a plain call; then the host rejects the state that the client carries. Raise it for slow people; lower it to limit replays.";
-    question_related_task: bool = "questions.related-task", "true",
-        "Whether a question of a task names the task, as the protocol requires. Turn it off for clients that run tasks themselves, mistake it for one of theirs, and never answer.";
     memory: ByteSize = "guest.memory", "64MiB",
         "Linear memory of one run; a manifest may set another (`limits.memory`). Lower it to fit more runs into `calls.memory`; raise it if most plugins need more.";
     cpu: Duration = "guest.cpu", "30s",
@@ -197,8 +165,6 @@ limits! {
         "Memory that the compilation of one component may take. Lower it on a small machine; raise it for large components.";
     component: ByteSize = "plugins.component", "64MiB",
         "The largest component file that the host loads. Raise it for components that embed an interpreter or data; lower it if strangers provide components.";
-    max_files: u32 = "plugins.max-files", "2000",
-        "Components of the plugin folder that the host loads; at most a quarter of the process's descriptors. Loaded components come first, then those that own a name of a tool or prompt, then the others by name. Raise it for a larger folder; lower it to save memory.";
     plugin_wait: Duration = "plugins.start-wait", "5s",
         "How long the start of `toolyard serve`, and the first list of `toolyard stdio`, wait for components that still compile; the host adds their tools later. Raise it if clients must find all tools in the first list; lower it to start sooner. Many clients give up a server that takes 10 seconds.";
     lock: LockMode = "plugins.lock", "auto",
@@ -233,28 +199,12 @@ limits! {
         "A call that takes longer than this is answered as an event stream instead of one JSON object. Raise it if a proxy or client handles event streams badly; lower it to show progress sooner.";
     keep_alive: Duration = "wire.keep-alive", "15s",
         "How often a silent event stream gets a comment that keeps it open. Set it below the idle timeout of your proxies.";
-    replay_bytes: ByteSize = "wire.replay-bytes", "1MiB",
-        "Bytes that one event stream keeps for a client that reconnects; it always keeps its latest message. Raise it if clients lose connections during large answers; lower it to save memory.";
-    replay_bytes_per_session: ByteSize = "wire.replay-bytes-per-session", "16MiB",
-        "Bytes that the ended event streams of one session keep together; over it the host drops the oldest. Lower it to save memory if clients seldom reconnect.";
-    replay_bytes_in_all: ByteSize = "wire.replay-bytes-in-all", "256MiB",
-        "Bytes that the ended event streams of all sessions keep together; over it the host drops the oldest of the principal that keeps the most. Size it by the machine's memory.";
-    replay_bytes_per_principal: ByteSize = "wire.replay-bytes-per-principal", "64MiB",
-        "Bytes that the ended event streams of one principal keep together; over it the host drops its oldest. Raise it for a principal that serves many users.";
     sessions: u32 = "sessions.kept", "10000",
         "Sessions that the store keeps; over it the host ends the one longest unused without live tasks. Raise it for more clients; lower it to save disk.";
     session_idle: Duration = "sessions.idle", "48h",
         "How long the store keeps an unused session without live tasks. Raise it if clients come back after days; lower it to save disk.";
-    token_size: ByteSize = "tokens.size", "8KiB",
-        "The largest access token; the host rejects a larger one as malformed. Raise it if your issuer puts many groups or roles into its tokens.";
     jwks_refresh: Duration = "jwks.refresh", "10min",
         "The age at which the host fetches an issuer's keys again. Lower it so that revoked keys stop working sooner; raise it to ask the issuer less often.";
-    jwks_cool_down: Duration = "jwks.cool-down", "10s",
-        "The shortest time between two fetches of an issuer's keys, whatever keys tokens name; the host reads a file of keys as often. Lower it to accept rotated keys sooner; raise it if the issuer limits requests.";
-    jwks_stale: Duration = "jwks.stale", "1h",
-        "How long keys serve while their issuer cannot be reached; after that its tokens are answered with 503. Raise it to survive longer outages of the issuer; lower it so that revoked keys stop working sooner.";
-    jwks_size: ByteSize = "jwks.size", "1MiB",
-        "The largest document with keys, or metadata, of an issuer. Raise it if your issuer publishes very many keys or certificates.";
     log_format: LogFormat = "log.format", "text",
         "The form of the log: lines for people, or one JSON object a line ([log events](log-events.md)). Choose `json` if a log collector reads it.";
     log_rate: u32 = "log.rate", "100",
@@ -267,8 +217,6 @@ limits! {
         "The host rotates the audit file before it grows beyond this. Raise it to keep more history; lower it to save disk.";
     audit_keep: u32 = "audit.keep", "8",
         "Rotated audit files that the host keeps. Raise it to keep more history; lower it to save disk or if another program stores the entries.";
-    audit_backlog: ByteSize = "audit.backlog", "64MiB",
-        "Bytes of audit entries that wait in the store while they cannot be exported; over it the host drops the oldest and counts them. Raise it to survive longer outages of the export.";
     admin_on_network: bool = "admin.on-network", "false",
         "Whether `admin.listen` may be an address that other machines reach; the listener asks for no credentials. Turn it on if Prometheus or an orchestrator runs on another machine and the network is trusted.";
     approval_wait: Duration = "approvals.wait", "15min",
@@ -279,26 +227,14 @@ limits! {
         "Whether a user of the console may not approve or deny calls of a principal of the same name. Turn it on if two people must see each call.";
     console_session: Duration = "console.session", "12h",
         "How long a login to the [console](../guides/operate/console.md) lasts; two hours without use end it too. Lower it on a machine that others use.";
-    console_sessions: u32 = "console.sessions", "32",
-        "How many logins to the console there may be at once; the one that was used longest ago makes room. Raise it if many people watch one host.";
-    console_connections: u32 = "console.connections", "64",
-        "How many connections the console serves at once; a page that follows changes holds one. Raise it if many pages are open.";
     trace_sample: Ratio = "trace.sample", "1",
         "The part of the traces that begin here that the host records; callers decide about theirs. Lower it if the collector or its storage is expensive.";
     trace_host_calls: bool = "trace.host-calls", "true",
         "Whether outgoing requests, sockets and waits of a guest are spans of their own, at most 200 a call. Turn it off if guests make many requests and the collector or its storage is expensive.";
-    trace_queue: u32 = "trace.queue", "2048",
-        "Spans that wait to be sent; the host drops further ones. Raise it if busy hosts lose spans; lower it to save memory.";
     drain: Duration = "shutdown.drain", "10s",
         "How long running calls and tasks may go on after the first SIGTERM or Ctrl-C. Raise it to let long calls finish; keep it below the grace period of your orchestrator.";
-    eof_grace: Duration = "shutdown.eof-grace", "1500ms",
-        "How long requests under way may go on after stdin has ended. Raise it for scripts that close stdin before they read all answers; lower it to exit sooner.";
     detach: bool = "stdio.detach", "false",
         "Whether `toolyard stdio` runs its tools in a background host, so that tasks outlive it ([stdio](../guides/use/stdio.md)); `--detach` is the same. Turn it on if clients end before their tasks do.";
-    detach_start: Duration = "detach.start", "30s",
-        "How long a background host may take to start; after that its clients get an error. Raise it on a slow machine.";
     detach_parked: Duration = "detach.parked", "24h",
         "How long a background host stays without a client while a task is parked; a later client starts it again. Lower it to free its memory earlier.";
-    detach_log: ByteSize = "detach.log", "1MiB",
-        "The log of a background host, in the data folder; the host rotates it once before it grows beyond this. Raise it to look further back; lower it to save disk.";
 }

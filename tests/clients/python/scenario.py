@@ -3,7 +3,7 @@
     python scenario.py http URL
     python scenario.py stdio COMMAND [ARG…]
 
-The host serves the `probe` plugin, with `lists.page` set to less than eight.
+The host serves the `probe` plugin.
 Prints one line for each check; the first failure ends it with status 1.
 """
 

@@ -3,8 +3,7 @@
 //     node offers.mjs http URL
 //     node offers.mjs stdio COMMAND [ARG…]
 //
-// The host serves the fixtures `conformance` and `script`, with `lists.page` set to
-// two. Prints one line for each check; the first failure ends it with status 1.
+// The host serves the fixtures `conformance` and `script`. Prints one line for each check; the first failure ends it with status 1.
 
 import assert from 'node:assert/strict';
 import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';

@@ -3,7 +3,7 @@
 //     node scenario.mjs http URL
 //     node scenario.mjs stdio COMMAND [ARG…]
 //
-// The host serves the `probe` plugin, with `lists.page` set to less than ten.
+// The host serves the `probe` plugin.
 // Prints one line for each check; the first failure ends it with status 1.
 
 import assert from 'node:assert/strict';

@@ -32,7 +32,7 @@ pub fn setup() -> Setup {
     let manifest = "[tools.wait]\ninline-for = \"0s\"\n\n[tools.fail]\ninline-for = \"0s\"\n\n\
                     [tools.protocol_error]\ninline-for = \"0s\"\n";
     let setup = Setup::probe().manifest("probe", manifest);
-    setup.set("lists.page", "5").set("tasks.poll-interval", "100ms")
+    setup.set("tasks.poll-interval", "100ms")
 }
 
 /// The schema type of the first answer, for a client in this `mode`.

@@ -93,7 +93,7 @@ async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
 
 #[tokio::test]
 async fn a_stopped_host_is_said_not_to_answer() {
-    let folder = Folder::of(Setup::new().set("detach.start", "1s"));
+    let folder = Folder::new();
     let mut relay = folder.open().await;
     let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
     let host = folder.backgrounds.one().await;

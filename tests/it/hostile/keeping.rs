@@ -16,7 +16,6 @@ async fn keeping() {
         .with(&[guests::fixture("script")])
         // The host answers with a stream if a call does not end at once.
         .set("wire.stream-after", "1ms")
-        .set("wire.replay-bytes-in-all", "64MiB")
         .set("wire.body-bytes", "48MiB")
         .set("wire.body-bytes-per-principal", "24MiB");
     let stage = Stage::open(setup).await;

@@ -5,8 +5,8 @@ use super::{patient, script, steps};
 use crate::questions::{accepted, form, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
+use toolyard_tests::guests;
 use toolyard_tests::stateless::{Client, everything};
-use toolyard_tests::{eventually, guests};
 
 /// The params of the next request of a round trip: those of the first, with the returned state and these
 /// answers.
@@ -52,28 +52,6 @@ async fn m_26m_1_prompts_and_resources_ask_as_well() {
     let bare = Client::new(host.port());
     let text = bare.result("resources/read", read).await["contents"][0]["text"].to_string();
     assert!(text.contains("unsupported"), "{text}");
-}
-
-#[tokio::test]
-async fn m_26m_6_a_state_ends() {
-    let call = || steps(json!([{"ask": [form("a")]}]));
-    let host = patient(scripted()).set("questions.state", "1s").start().await;
-    let client = Client::new(host.port()).declaring(everything());
-    let first = client.result("tools/call", call()).await;
-    let retry = next(&call(), &first, json!({"a": accepted()}));
-    eventually("the state to end", || async {
-        let reply = client.ask("tools/call", retry.clone()).await;
-        let ended = reply.refusal() == (200, -32602);
-        assert!(
-            ended || outcome(&reply.message["result"]) == json!([{"a": accepted()}]),
-            "{}",
-            reply.message
-        );
-        ended.then_some(())
-    })
-    .await;
-    // Its answers are lost with the state; the request starts over.
-    assert_eq!(asked(&client.result("tools/call", call()).await), ["a"]);
 }
 
 #[tokio::test]

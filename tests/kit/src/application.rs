@@ -30,7 +30,6 @@ pub const SETTINGS: Settings = Settings {
     question_ms: 60_000,
     question_settle_ms: 0,
     approval_ms: 900_000,
-    state_ms: 3_600_000,
     inline_for_ms: 2_000,
     bridge: None,
     queue_when_busy: false,
@@ -38,20 +37,17 @@ pub const SETTINGS: Settings = Settings {
     rerun_after_ms: 10,
     adopts: true,
     shares: false,
-    related_task: true,
     page: 100,
-    list_ms: 2_000,
     sessions: 100,
     session_idle_ms: 3_600_000,
     log_rate: 100,
 };
 
-/// The defaults of the bridge, except for the time before a hand-off, and without heartbeats and clients.
+/// The defaults of the bridge, except for the time before a hand-off, and without clients.
 pub const fn bridge(after: Duration) -> BridgeSettings {
     BridgeSettings {
         after,
         wait: Duration::from_secs(50),
-        heartbeat: Duration::ZERO,
         on_client_timeout: OnClientTimeout::Keep,
         grace: Duration::from_secs(20),
         rejoin: Duration::from_secs(600),

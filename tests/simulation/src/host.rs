@@ -40,7 +40,6 @@ const SETTINGS: Settings = Settings {
     rerun_after_ms: 1_000,
     question_ms: 40_000,
     question_settle_ms: 500,
-    state_ms: 120_000,
     inline_for_ms: 500,
     bridge: None,
     queue_when_busy: false,

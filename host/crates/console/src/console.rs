@@ -19,6 +19,11 @@ use toolyard_dispatch::{Dispatch, Shares, UNCOUNTED};
 /// The pages that are rendered at once. The console must not hold up calls.
 const RENDERED_AT_ONCE: usize = 2;
 
+/// The most logins at once; over it, the login that was used longest ago ends. Few people watch one host.
+const MAX_SESSIONS: usize = 32;
+/// The most connections at once: a browser opens up to six, and a page that follows changes keeps one open.
+pub const MAX_CONNECTIONS: usize = 64;
+
 /// The settings of the console.
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
@@ -41,10 +46,6 @@ pub struct ConsoleSettings {
     pub users: Vec<ConsoleUser>,
     /// Whether the caller of a call may not approve it, by a user of the same name.
     pub not_own: bool,
-    /// The maximum number of logins at once.
-    pub sessions: usize,
-    /// The maximum number of connections.
-    pub connections: usize,
 }
 
 /// The console of one host.
@@ -81,8 +82,8 @@ impl Console {
         let name = format!("{}.localhost", session::random_hex::<4>()?);
         let links = LinkFolder::open(&settings.data)?;
         links.write_address(&format!("http://{name}:{}", address.port()))?;
-        let sessions = Sessions::new(settings.session, settings.sessions)?;
-        let streams = Arc::new(Semaphore::new((settings.connections / 2).max(1)));
+        let sessions = Sessions::new(settings.session, MAX_SESSIONS)?;
+        let streams = Arc::new(Semaphore::new(MAX_CONNECTIONS / 2));
         Ok(Arc::new(Self {
             dispatch,
             host,

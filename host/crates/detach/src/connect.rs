@@ -24,10 +24,13 @@ use toolyard_transport::relay::{Background, Connection};
 /// connects to the other one.
 pub const TAKEN: u8 = 75;
 
+/// How long a background host may take to answer: it opens the store and the plugin folder first. Many clients give
+/// up a request after a minute.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between attempts to connect to a host that is starting: the first and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// How to start a background host, and how long a relay waits for it.
+/// How to start a background host.
 pub struct Launch {
     /// The program, which understands `background-host --name NAME --settings FINGERPRINT`.
     pub program: PathBuf,
@@ -41,10 +44,6 @@ pub struct Launch {
     pub settings: String,
     /// The variables that manifests name.
     pub variables: Variables,
-    /// How long the background host may take to answer (`detach.start`).
-    pub start_timeout: Duration,
-    /// The maximum size of its log, in bytes (`detach.log`).
-    pub max_log_bytes: u64,
 }
 
 /// The background host for one configuration, as a relay reaches it.
@@ -72,7 +71,7 @@ impl BackgroundHost {
             return Ok(connection);
         }
         let _starting = self.starting.lock().await;
-        let until = Instant::now() + self.launch.start_timeout;
+        let until = Instant::now() + START_TIMEOUT;
         let mut pause = LOOK_AGAIN.0;
         let mut started: Option<Child> = None;
         loop {
@@ -101,7 +100,7 @@ impl BackgroundHost {
                 Err(error) => return Err(error),
             }
             if Instant::now() >= until {
-                bail!("it does not answer within {:?} (`detach.start`)", self.launch.start_timeout);
+                bail!("it does not answer within {START_TIMEOUT:?}");
             }
             sleep(pause).await;
             pause = LOOK_AGAIN.1.min(pause * 2);
@@ -112,9 +111,9 @@ impl BackgroundHost {
     /// which would keep the client waiting, nor its terminal, nor anything else that the client left
     /// open.
     fn start(&self, dir: &RuntimeDir) -> anyhow::Result<Child> {
-        let Launch { program, args, environment, settings, max_log_bytes, .. } = &self.launch;
+        let Launch { program, args, environment, settings, .. } = &self.launch;
         dir.make()?;
-        let log = dir.open_log(*max_log_bytes)?;
+        let log = dir.open_log()?;
         keep_descriptors();
         let mut command = Command::new(program);
         command.arg("background-host").args(["--name", &self.name, "--settings", settings]).args(args);

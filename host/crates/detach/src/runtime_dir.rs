@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// The longest socket path, in bytes, that every supported system accepts.
 const MAX_SOCKET_PATH: usize = 103;
 
+/// The largest log of a background host, in bytes. It holds about 5,000 lines, and takes little of a user's disk.
+const MAX_LOG_BYTES: u64 = 1 << 20;
+
 /// The files of one background host: its lock, its socket and its log.
 #[derive(Debug, Clone)]
 pub struct RuntimeDir {
@@ -65,12 +68,12 @@ impl RuntimeDir {
         self.file("log")
     }
 
-    /// Opens the log. It never takes more than `max_bytes`, and the log before it takes as many at most.
+    /// Opens the log. It never takes more than 1 MiB, and the log before it takes as much at most.
     ///
     /// # Errors
     /// If the file cannot be opened.
-    pub fn open_log(&self, max_bytes: u64) -> anyhow::Result<BoundedLog> {
-        BoundedLog::open(&self.log(), max_bytes)
+    pub fn open_log(&self) -> anyhow::Result<BoundedLog> {
+        BoundedLog::open(&self.log(), MAX_LOG_BYTES)
             .with_context(|| format!("cannot write the log {}", self.log().display()))
     }
 

@@ -55,7 +55,7 @@ pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use observe::trace::{EndedCall, Traces};
 pub use run::questions::round_trip::InputRequired;
 pub use settings::bridge::{BridgeSettings, BridgeTerms, BridgedClient, ClientPattern, OutputSchemas};
-pub use settings::{Bounds, Settings};
+pub use settings::{Bounds, MAX_PAGE, Settings};
 pub use slots::stop::{Stop, StopCause};
 pub use task::Tasks;
 pub use task::handover::Handover;

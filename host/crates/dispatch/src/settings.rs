@@ -6,6 +6,10 @@ pub(crate) mod bridge;
 use bridge::BridgeSettings;
 use std::sync::Arc;
 
+/// The most entries on a page of a listing; a page of `resources/list` may be longer, because it holds whole pages
+/// of plugins. Most hosts need one page, and pages of large entries end before.
+pub const MAX_PAGE: u32 = 200;
+
 /// The settings of the application.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -45,9 +49,6 @@ pub struct Settings {
     pub question_settle_ms: u64,
     /// How long a call waits for its approval (milliseconds).
     pub approval_ms: u64,
-    /// How long a client that carries the earlier questions and answers may take to repeat a request
-    /// with its answers (milliseconds).
-    pub state_ms: u64,
     /// How long a call may take before it becomes a task, if this host decides that and the tool's
     /// manifest says nothing (milliseconds).
     pub inline_for_ms: u64,
@@ -55,12 +56,8 @@ pub struct Settings {
     pub bridge: Option<Arc<BridgeSettings>>,
     /// Whether a call that may be a task waits for its turn instead of being refused as busy.
     pub queue_when_busy: bool,
-    /// Whether the questions of a task name it (T-38).
-    pub related_task: bool,
-    /// Entries on a page of a listing.
+    /// Entries on a page of a listing: [`MAX_PAGE`], or fewer in tests.
     pub page: u32,
-    /// How long one plugin may take for its part of a list of resources (milliseconds).
-    pub list_ms: u64,
     /// Sessions that are kept.
     pub sessions: u32,
     /// How long an unused session is kept (milliseconds).

@@ -70,8 +70,7 @@ pub enum Refusal {
     ForeignOwner(u32),
     /// The folder has more components than the host loads.
     #[error(
-        "is one of {excess} components beyond the {limit} that this host loads from a folder; remove some, or \
-         raise `plugins.max-files`"
+        "is one of {excess} components beyond the {limit} that this host loads from a folder; remove some"
     )]
     TooManyFiles {
         /// The limit.

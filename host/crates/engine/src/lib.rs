@@ -38,4 +38,4 @@ pub use lock::{
 };
 pub use network::http_tape::request_url;
 pub use run::engine::Engine;
-pub use settings::{Compiler, Protected, QuickCode, Scope, SecretCommands, Settings};
+pub use settings::{Compiler, MAX_FILES, Protected, QuickCode, Scope, SecretCommands, Settings};

@@ -15,6 +15,10 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+/// The most components that are loaded from a folder; the host lowers it to a quarter of its descriptors. Each
+/// loaded component keeps a descriptor and its compiled code, and no client uses thousands of tools.
+pub const MAX_FILES: usize = 2_000;
+
 /// How the engine compiles components to machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {
@@ -156,7 +160,7 @@ impl Default for Settings {
             compile_time: Duration::from_secs(60),
             compile_memory: 2 * GIB,
             max_component_bytes: 64 * MIB,
-            max_files: 2_000,
+            max_files: MAX_FILES,
             max_schema_bytes: 256 * KIB as usize,
             max_schema_depth: 32,
             list_time: Duration::from_secs(5),

@@ -60,6 +60,10 @@ use writer::Writer;
 /// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";
 
+/// How long a start waits for a lock of another process, such as a host that upgrades the schema. An upgrade of a
+/// large database takes seconds, and an orchestrator that waits for longer starts the host again.
+pub const START_WAIT: Duration = Duration::from_secs(60);
+
 /// The settings of a store in PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -78,8 +82,7 @@ pub struct PostgresOptions {
     pub patience: Duration,
     /// How long the server may take to answer.
     pub silence: Duration,
-    /// How long a start waits for a lock of another process, such as a host that upgrades the
-    /// schema.
+    /// How long a start waits for a lock of another process.
     pub start_wait: Duration,
     /// How long a session's last-seen time may stay unwritten.
     pub touch: Duration,
@@ -108,7 +111,7 @@ impl Default for PostgresOptions {
             queue: 4096,
             patience: Duration::from_secs(10),
             silence: Duration::from_secs(5),
-            start_wait: Duration::from_secs(60),
+            start_wait: START_WAIT,
             touch: Duration::from_secs(1),
             audit: false,
             notes: 4096,

@@ -174,9 +174,18 @@ pub struct TimelineBounds {
     pub rows: u64,
 }
 
+/// The most bytes of the timeline of one task: its log, its progress and its other events. The first quarter and
+/// the newest events stay, which show how a run began and ended.
+const MAX_TASK_BYTES: u64 = 256 << 10;
+/// The most bytes of the timelines of all tasks: a thousand at their bound.
+const MAX_TOTAL_BYTES: u64 = 256 << 20;
+/// The most records of runs whose tasks are removed. A record takes a few hundred bytes, so that they need about
+/// 20 MiB of disk.
+const MAX_ROWS: u64 = 50_000;
+
 impl Default for TimelineBounds {
     fn default() -> Self {
-        Self { task: 256 << 10, total: 256 << 20, keep_ms: 7 * 24 * 3_600_000, rows: 50_000 }
+        Self { task: MAX_TASK_BYTES, total: MAX_TOTAL_BYTES, keep_ms: 7 * 24 * 3_600_000, rows: MAX_ROWS }
     }
 }
 

@@ -23,7 +23,7 @@ pub use bearer::{Malformed, bearer};
 pub use jwks::{BadKeySet, KeySet};
 pub use jwt::TokenRules;
 pub use rejection::TokenRejection;
-pub use settings::{AuthSettings, IssuerSettings, KeySource, KeyTimes, TokenSettings};
+pub use settings::{AuthSettings, IssuerSettings, KeySource, TokenSettings};
 pub use toolyard_dispatch::rules::is_scope;
 
 use bytes::Bytes;
@@ -108,11 +108,13 @@ impl Auth {
     fn in_place_of(former: Option<&Self>, settings: AuthSettings, clock: Arc<dyn Clock>, name: &str) -> Self {
         let kept = |issuer: &IssuerSettings| {
             let former = former?;
-            let same = former.settings.leeway == settings.leeway && former.settings.keys == settings.keys;
+            let same = former.settings.leeway == settings.leeway
+                && former.settings.key_refresh == settings.key_refresh;
             let place = former.settings.issuers.iter().position(|other| same && other == issuer)?;
             former.issuers.get(place).cloned()
         };
-        let new = |issuer: &IssuerSettings| Arc::new(Issuer::new(issuer, settings.leeway, settings.keys));
+        let new =
+            |issuer: &IssuerSettings| Arc::new(Issuer::new(issuer, settings.leeway, settings.key_refresh));
         let issuers: Vec<_> =
             settings.issuers.iter().map(|issuer| kept(issuer).unwrap_or_else(|| new(issuer))).collect();
         let former_tokens = former.map(|former| (&*former.settings.tokens, &former.tokens));
@@ -181,7 +183,7 @@ impl Auth {
     }
 
     async fn found(&self, headers: &HeaderMap, tracker: &TaskTracker) -> Result<Arc<Principal>, AuthError> {
-        let token = bearer(headers, self.settings.token_bytes)?.ok_or(AuthError::Missing)?;
+        let token = bearer(headers)?.ok_or(AuthError::Missing)?;
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let principal = match self.tokens.find(&digest) {
             Some(principal) => principal,
@@ -263,8 +265,8 @@ impl Auth {
     }
 
     /// The retry time while the issuer's keys are not available.
-    pub(crate) const fn retry_after(&self) -> Duration {
-        self.settings.keys.cool_down
+    pub(crate) fn retry_after(&self) -> Duration {
+        issuer::cool_down(self.settings.key_refresh)
     }
 
     /// The metadata of the protected resource, if it is served at `path`.

@@ -12,7 +12,7 @@ use crate::http::reply::SESSION_ID;
 use crate::inflight::Inflight;
 use crate::stateless::claim_of;
 use crate::stdio::line_framing::{self, Line, Outbox, Outgoing};
-use crate::stdio::{MAX_INBOX, MAX_OUTBOX};
+use crate::stdio::{EOF_GRACE, MAX_INBOX, MAX_OUTBOX};
 use bytes::Bytes;
 use event_reader::EventReader;
 use futures_util::future::BoxFuture;
@@ -75,8 +75,6 @@ pub struct RelaySettings {
     pub message_bytes: usize,
     /// The most requests under way.
     pub requests: usize,
-    /// How long requests may go on after the input has ended.
-    pub eof_grace: Duration,
     /// Tells this relay from others of the host.
     pub relay: u128,
 }
@@ -133,7 +131,7 @@ pub async fn serve<R, W>(
     requests.close();
     if !stop.is_cancelled() {
         // A shell that pipes its requests in has closed the input by now but still wants the answers.
-        drop(tokio::time::timeout(settings.eof_grace, requests.wait()).await);
+        drop(tokio::time::timeout(EOF_GRACE, requests.wait()).await);
     }
     let is_idle = requests.is_empty();
     // The connections of the requests that still run end, so the host learns that the client has left.
@@ -142,11 +140,11 @@ pub async fn serve<R, W>(
     requests.wait().await;
     if is_idle {
         // The end of the session would cancel requests that continue without their client.
-        drop(tokio::time::timeout(settings.eof_grace, relay.close_session()).await);
+        drop(tokio::time::timeout(EOF_GRACE, relay.close_session()).await);
     }
     drop(relay);
     // The writer ends when the last sender is gone.
-    drop(tokio::time::timeout(settings.eof_grace, written).await);
+    drop(tokio::time::timeout(EOF_GRACE, written).await);
 }
 
 struct Relay {

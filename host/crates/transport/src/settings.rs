@@ -27,14 +27,4 @@ pub struct Settings {
     pub stream_after: Duration,
     /// The interval of the comments that keep a silent stream open.
     pub keep_alive: Duration,
-    /// The most bytes that one stream keeps for a returning client.
-    pub replay_bytes: usize,
-    /// The most bytes that all ended streams of one session keep.
-    pub replay_bytes_per_session: usize,
-    /// The most bytes that the ended streams of all sessions keep.
-    pub replay_bytes_in_all: usize,
-    /// The most bytes that all ended streams of one principal keep.
-    pub replay_bytes_per_principal: usize,
-    /// How long running requests may continue after stdin has ended.
-    pub eof_grace: Duration,
 }

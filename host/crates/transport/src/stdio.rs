@@ -39,8 +39,12 @@ use toolyard_protocol::{
 pub(crate) const MAX_OUTBOX: usize = 256;
 /// The most lines that wait to be handled.
 pub(crate) const MAX_INBOX: usize = 64;
+/// How long requests under way may go on after stdin has ended. A script that pipes its requests in still reads
+/// their answers, but a client that has ended must not keep the process for long.
+pub(crate) const EOF_GRACE: Duration = Duration::from_millis(1_500);
+
 /// Serves one client until its input ends or `stop` is cancelled. Running requests then get
-/// `Settings::eof_grace` to end; the rest ends with `drained`, and every answer is written.
+/// a moment to end; the rest ends with `drained`, and every answer is written.
 pub async fn serve<R, W>(
     server: Arc<Server>,
     input: R,
@@ -99,14 +103,13 @@ impl Client {
             }
         }
         // A shell that pipes its requests in has closed the input by now but still wants the answers.
-        let patience = self.server.settings.eof_grace;
         let ended = async { tokio::join!(self.ended(), self.stateless.ended()) };
-        drop(tokio::time::timeout(patience, ended).await);
+        drop(tokio::time::timeout(EOF_GRACE, ended).await);
         drained.await;
-        tokio::join!(self.finish(), self.stateless.finish(patience));
+        tokio::join!(self.finish(), self.stateless.finish());
         drop(self);
         // The writer ends when the last sender is gone.
-        drop(tokio::time::timeout(patience, written).await);
+        drop(tokio::time::timeout(EOF_GRACE, written).await);
     }
 
     async fn tell(&self, changes: Changes) {
@@ -283,7 +286,7 @@ impl Client {
 
     /// Gives the running requests some time, then cancels them.
     async fn finish(&self) {
-        if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
+        if tokio::time::timeout(EOF_GRACE, self.ended()).await.is_err() {
             if let Some(client) = &self.client {
                 client.inflight.cancel_all(StopCause::Ended);
             }

@@ -16,15 +16,23 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use toolyard_dispatch::{Handover, Held};
 
-/// The most events that one stream keeps. A setting bounds the bytes of its messages; this bounds the
-/// overhead of very small ones, a few hundred bytes each.
-pub(crate) const MAX_EVENTS: usize = 1_000;
+/// The most bytes that one stream keeps for a client that reconnects, besides its latest message. A client
+/// returns after about a second, and few calls send a MiB in that time.
+const MAX_BYTES: usize = 1 << 20;
+/// The most events that one stream keeps. The bound of the bytes does not count the overhead of an event, a few
+/// hundred bytes.
+const MAX_EVENTS: usize = 1_000;
 
 /// The bounds on what a stream keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogBounds {
     pub bytes: usize,
     pub events: usize,
+}
+
+impl LogBounds {
+    /// The bounds of every stream to a client.
+    pub const REPLAY: Self = Self { bytes: MAX_BYTES, events: MAX_EVENTS };
 }
 
 /// A stream of events to a client, with those that it may ask for again.

@@ -60,7 +60,7 @@ async def plain(client: Client, person: Person) -> None:
         if (cursor := page.next_cursor) is None:
             break
     equal(len({tool.name for tool in tools}), 12, "tools")
-    ok("list_tools, page by page")
+    ok("list_tools")
 
     echo = await client.call_tool("echo", {"text": "Grüße, 世界 🌍"})
     equal(text(echo), "Grüße, 世界 🌍", "echo")

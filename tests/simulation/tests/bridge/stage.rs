@@ -103,7 +103,6 @@ impl Promises {
         let bridge = BridgeSettings {
             after: Duration::from_millis(self.after),
             wait: Duration::from_secs(5),
-            heartbeat: Duration::ZERO,
             on_client_timeout: if keeps { OnClientTimeout::Keep } else { OnClientTimeout::Stop },
             grace: Duration::from_millis(self.grace.unsigned_abs()),
             rejoin: Duration::from_millis(rejoin.unsigned_abs()),

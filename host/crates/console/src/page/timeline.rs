@@ -4,7 +4,7 @@ use crate::text::{count, line, precise};
 use maud::{Markup, PreEscaped, html};
 use toolyard_dispatch::{Caller, Dispatch, EventKind, Fault, RunRecord, Timeline, TimelineEvent, Timestamp};
 
-/// Events that are read at once. A timeline is bounded by `timeline.task`.
+/// Events that are read at once. A timeline has at most 256 KiB.
 const PAGE: u32 = 500;
 /// The events that a page shows: the first ones and the latest ones.
 const FIRST: usize = 40;
@@ -29,7 +29,7 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool, shows:
     let hidden = events.len().saturating_sub(FIRST + LATEST);
     let end = if is_live { now } else { events.last().map_or(now, |event| event.at) };
     let Some(began) = events.first().map(|event| event.at) else {
-        return html! { p.muted { "No events are kept (" code { "timeline.task" } ")." } };
+        return html! { p.muted { "No events are kept." } };
     };
     let row = |event: &TimelineEvent| {
         let (shape, word) = word(event.kind);

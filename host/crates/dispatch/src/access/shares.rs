@@ -97,7 +97,7 @@ impl Shares<String> {
     #[must_use]
     pub fn pages() -> Arc<Self> {
         let [most, share] = MAX_PAGE_BYTES;
-        Self::new("pages that are still being read", ["console.connections"; 2], most, share)
+        Self::new("pages that are still being read", ["console.pages"; 2], most, share)
     }
 }
 

@@ -30,6 +30,9 @@ const MAX_PAGES: u32 = 1_000;
 /// The most runs of one plugin for one request that lists resources. A plugin that has entries gives
 /// some in its first page; one that gave eight pages without any is taken to have no end.
 const MAX_RUNS: u32 = 8;
+/// How long one plugin may take for its part of a list of resources or templates. A client waits for the whole
+/// list, so the host leaves out a slower plugin.
+const MAX_LIST_TIME: Duration = Duration::from_secs(2);
 /// The bytes that the pages of all plugins may take in one answer. A page that does not fit waits
 /// for the next answer.
 const MAX_PAGE_BYTES: usize = 16 << 20;
@@ -84,7 +87,7 @@ impl Dispatch {
             next: Some(next),
             pages,
             runs: 0,
-            time: self.list_time(),
+            time: MAX_LIST_TIME,
             entries: Vec::new(),
             foreign: 0,
         };
@@ -106,7 +109,7 @@ impl Dispatch {
         providers: &[Arc<dyn Provider>],
         turns: &mut [PluginTurn],
     ) -> Result<(), Fault> {
-        let until = Instant::now() + self.list_time() * 2;
+        let until = Instant::now() + MAX_LIST_TIME * 2;
         let enough = self.deps.settings.page as usize;
         let (mut given, mut bytes) = (0, 0);
         for round in 0..MAX_RUNS {
@@ -296,7 +299,7 @@ impl Dispatch {
         providers: &[Arc<dyn Provider>],
         busy_is_error: bool,
     ) -> Result<Vec<(String, RawJson)>, Fault> {
-        let time = self.list_time();
+        let time = MAX_LIST_TIME;
         let here = providers.len() == 1;
         let ask =
             |at: &usize| self.ask_one(permit, request, &providers[*at], Retrieval::Templates, (time, here));
@@ -368,7 +371,7 @@ impl Dispatch {
         for (at, provider) in providers.iter().enumerate() {
             // No plugin waits behind the last one.
             let time =
-                self.deps.catalog.resources.time_budget(&account, &provider.spec().plugin, self.list_time());
+                self.deps.catalog.resources.time_budget(&account, &provider.spec().plugin, MAX_LIST_TIME);
             if at < last && time.is_none() {
                 continue;
             }
@@ -448,7 +451,7 @@ impl Dispatch {
         request: &ProviderRequest<'_>,
         provider: &Arc<dyn Provider>,
     ) -> Result<PluginResources, ProviderFailure> {
-        let until = Instant::now() + self.list_time();
+        let until = Instant::now() + MAX_LIST_TIME;
         let left = || until.saturating_duration_since(Instant::now());
         let mut learnt = PluginResources::default();
         match self.ask_one(permit, request, provider, Retrieval::Templates, (left(), false)).await {
@@ -563,7 +566,7 @@ impl Dispatch {
         let plugin = &provider.spec().plugin;
         match failure {
             ProviderFailure::Late(time) => {
-                let why = format!("it took longer than {time:?} (`resources.list-time`)");
+                let why = format!("it took longer than {time:?}");
                 self.note_late(request, provider, &why);
             }
             // This was logged when it was late.
@@ -581,10 +584,6 @@ impl Dispatch {
         let plugin = &provider.spec().plugin;
         let pause = self.deps.catalog.resources.mark_late(&request.caller.account(), plugin);
         log_plugin_left_out(plugin, &why, Some(pause));
-    }
-
-    fn list_time(&self) -> Duration {
-        Duration::from_millis(self.deps.settings.list_ms)
     }
 
     fn resource_providers(&self) -> Vec<Arc<dyn Provider>> {

@@ -74,9 +74,9 @@ impl ProviderFailure {
     pub fn fault(self, slots: &Slots) -> Fault {
         match self {
             Self::Full(full) => slots.busy(full),
-            Self::Late(time) => Fault::Answered(RpcError::internal(format!(
-                "The plugin did not answer within {time:?} (`resources.list-time`)"
-            ))),
+            Self::Late(time) => {
+                Fault::Answered(RpcError::internal(format!("The plugin did not answer within {time:?}")))
+            }
             Self::PassedOver => Fault::Answered(RpcError::internal(
                 "The plugin did not answer in time before and is not asked for a while",
             )),

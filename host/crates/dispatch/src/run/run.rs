@@ -26,7 +26,6 @@ use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use tokio::sync::oneshot;
 use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::tools::text_result;
@@ -339,8 +338,6 @@ impl Run {
 
     /// The ticks at which a silent call shows its client that it goes on; none if it was not asked to.
     pub(crate) fn heartbeat(&self, wanted: bool) -> Heartbeat {
-        let bridge = self.deps.settings.bridge.as_ref().filter(|_| wanted);
-        let token = self.client.progress_token.as_ref();
-        Heartbeat::new(bridge.zip(token).map_or(Duration::ZERO, |(bridge, _)| bridge.heartbeat))
+        Heartbeat::new(wanted && self.deps.settings.bridge.is_some() && self.client.progress_token.is_some())
     }
 }

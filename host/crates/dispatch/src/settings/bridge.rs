@@ -11,8 +11,6 @@ pub struct BridgeSettings {
     pub after: Duration,
     /// The longest that one `task_wait` waits.
     pub wait: Duration,
-    /// How long a waiting request may be silent before it reports progress; zero means never.
-    pub heartbeat: Duration,
     /// The effect of a client's timeout on its call.
     pub on_client_timeout: OnClientTimeout,
     /// A cancellation without a reason that comes sooner than this comes from a person.

@@ -3,25 +3,26 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// How long a request may be silent before the host reports progress, if its client asked for it. Clients with an
+/// idle limit give up after 30 seconds or more.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+
 /// Ticks for requests that wait in silence.
 pub(crate) struct Heartbeat {
-    every: Duration,
-    next: Instant,
+    next: Option<Instant>,
 }
 
 impl Heartbeat {
-    /// Ticks at this interval; zero means never.
-    pub fn new(every: Duration) -> Self {
-        Self { every, next: Instant::now() + every }
+    /// Ticks if the client `listens`, else never.
+    pub fn new(listens: bool) -> Self {
+        Self { next: listens.then(|| Instant::now() + MAX_SILENCE) }
     }
 
     /// Waits for the next tick, and returns the interval. Safe to drop.
     pub async fn tick(&mut self) -> Duration {
-        if self.every.is_zero() {
-            return std::future::pending().await;
-        }
-        tokio::time::sleep_until(self.next).await;
-        self.next = Instant::now() + self.every;
-        self.every
+        let Some(next) = self.next else { return std::future::pending().await };
+        tokio::time::sleep_until(next).await;
+        self.next = Some(Instant::now() + MAX_SILENCE);
+        MAX_SILENCE
     }
 }

@@ -89,8 +89,7 @@ impl Tasks {
         let began = Instant::now();
         // Progress that the guest reported under this token is lower.
         let reached = self.slots.runs.progress(id).map_or(0.0, |progress| progress.progress + 1e-3);
-        let silence = self.settings.bridge.as_ref().filter(|_| progress_token.is_some());
-        let mut heartbeat = Heartbeat::new(silence.map_or(Duration::ZERO, |bridge| bridge.heartbeat));
+        let mut heartbeat = Heartbeat::new(self.settings.bridge.is_some() && progress_token.is_some());
         let watch = self.waiters.watch(id);
         loop {
             let changed = watch.changed();

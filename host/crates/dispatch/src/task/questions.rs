@@ -216,7 +216,7 @@ impl Tasks {
             }
             let left = asked.deadline.since(self.clock.now()).max(1);
             let mut params = question.params(question.kind.as_task(&client).then_some(left));
-            if self.settings.related_task && !claim.bare {
+            if !claim.bare {
                 params = with_related_task(&params, &task.id.to_string());
             }
             if route.question(&asked.key, &request_id, asked.kind.method(), &params) {

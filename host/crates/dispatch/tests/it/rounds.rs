@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use toolyard_dispatch::{CallReply, Caller, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms};
-use toolyard_kit::{YES, done, memory, question, tool};
+use toolyard_kit::{SETTINGS, TickingClock, YES, application, done, memory, question, stores, tool};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{AnswerCheck, AskedQuestion, RunContext};
@@ -108,6 +108,21 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
         let refused = first.call(&alice, other).await.expect_err("of another request");
         assert_eq!(refused.rpc().code, -32602, "{name} {arguments}");
     }
+}
+
+/// 26M-6: the host accepts a state for an hour.
+#[tokio::test]
+async fn a_state_ends() {
+    let (store, runs, alice) = (memory(), Arc::new(AtomicU32::new(0)), signed_in("alice"));
+    let at = |ms| application(SETTINGS, stores(&store), TickingClock::at(ms), vec![asks_twice(&runs)]);
+    let asked = input_required(calls_without_tasks(&at(1), &alice, Retry::default()).await);
+    let answers = || retry(Some(&asked.state), &[("a", YES)]);
+    let next = input_required(calls_without_tasks(&at(3_590_000), &alice, answers()).await);
+    assert_eq!(next.questions[0].0, "b");
+    let mut late = call("t", Retry::default(), &Arc::default());
+    late.terms = Terms::Stateless { tasks: false, bridge: None, retry: answers() };
+    let refused = at(3_610_000).call(&alice, late).await.expect_err("the state has ended");
+    assert_eq!(refused.rpc().code, -32602);
 }
 
 /// A question of the host counts only if it was asked; an answer to the guest's may come unasked.

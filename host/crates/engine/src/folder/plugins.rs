@@ -205,8 +205,7 @@ impl Plugins {
                     let (count, limit) = (self.excess.count, self.engine.settings.max_files);
                     if count > 0 {
                         tracing::warn!(
-                            event = "plugin.too_many_files", %path, setting = "plugins.max-files", count,
-                            limit,
+                            event = "plugin.too_many_files", %path, count, limit,
                             "components over the limit are not loaded"
                         );
                     }

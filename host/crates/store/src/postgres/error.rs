@@ -67,7 +67,7 @@ pub enum PostgresOpenError {
     /// Another session holds a lock that the start needs.
     #[error(
         "{place} could not be prepared: {by} held a lock for more than {patience:?}; if it is no host that brings \
-         the schema forward, end it (pg_terminate_backend). cluster.start-wait sets how long a start waits"
+         the schema forward, end it (pg_terminate_backend)"
     )]
     Locked {
         /// Which database.

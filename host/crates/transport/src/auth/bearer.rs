@@ -3,6 +3,10 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
+/// The longest token, in bytes. Issuers put groups and roles into their tokens, and many proxies refuse headers
+/// that are larger.
+const MAX_TOKEN_BYTES: usize = 8 << 10;
+
 /// There is an `Authorization` header, but it cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the Authorization header is malformed")]
@@ -12,8 +16,8 @@ pub struct Malformed;
 /// both cases the answer says how to authenticate (RFC 6750, section 3.1).
 ///
 /// # Errors
-/// [`Malformed`], also if the token is longer than `most` bytes.
-pub fn bearer(headers: &HeaderMap, most: usize) -> Result<Option<&str>, Malformed> {
+/// [`Malformed`], also if the token is longer than 8 KiB.
+pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     // There are two headers: a proxy in front may have checked the other one.
@@ -29,7 +33,7 @@ pub fn bearer(headers: &HeaderMap, most: usize) -> Result<Option<&str>, Malforme
         return Ok(None);
     }
     let token = rest.trim_start_matches(' ');
-    if token.len() <= most && is_token68(token) { Ok(Some(token)) } else { Err(Malformed) }
+    if token.len() <= MAX_TOKEN_BYTES && is_token68(token) { Ok(Some(token)) } else { Err(Malformed) }
 }
 
 /// Whether the byte may occur in a `token` of RFC 9110.
@@ -72,7 +76,7 @@ mod tests {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).expect("a header"));
         }
-        bearer(&headers, 16).map(|token| token.map(str::to_owned))
+        bearer(&headers).map(|token| token.map(str::to_owned))
     }
 
     #[test]
@@ -89,10 +93,16 @@ mod tests {
     #[test]
     fn a_3_what_is_malformed_is_told_apart_from_nothing() {
         let one = "|Bearer|Bearer |Bearer ==|Bearer a b|Bearer a,b|Bearer a=b|Bearer\ta|Bearer \ta\
-                   |Bearer \"a\"|Bearer \u{e9}| Bearer a|Bearer seventeen-letters";
+                   |Bearer \"a\"|Bearer \u{e9}| Bearer a";
         for value in one.split('|') {
             assert_eq!(read(&[value]), Err(Malformed), "{value:?}");
         }
+        let long = |bytes| read(&[&format!("Bearer {}", "a".repeat(bytes))]);
+        assert_eq!(
+            long(MAX_TOKEN_BYTES).map(|token| token.map(|token| token.len())),
+            Ok(Some(MAX_TOKEN_BYTES))
+        );
+        assert_eq!(long(MAX_TOKEN_BYTES + 1), Err(Malformed));
         for values in [["Bearer a", "Bearer a"], ["Basic a", "Bearer a"]] {
             assert_eq!(read(&values), Err(Malformed), "{values:?}");
         }

@@ -5,12 +5,24 @@
 use super::jwks::KeySet;
 use super::jwt::TokenRules;
 use super::source;
-use super::{IssuerSettings, KeySource, KeyTimes};
+use super::{IssuerSettings, KeySource};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
+
+/// The shortest time between two fetches of an issuer's keys, unless `jwks.refresh` is shorter. An issuer bears
+/// six requests a minute of a host, whatever keys tokens name. The host reads a file of keys as often.
+const COOL_DOWN: Duration = Duration::from_secs(10);
+/// How long keys serve while their issuer cannot be reached, unless `jwks.refresh` is longer. Most outages of an
+/// issuer are shorter, and a revoked key must not serve for days.
+const MAX_STALE: Duration = Duration::from_secs(3600);
+
+/// The shortest time between two fetches, if keys are fetched again at this age.
+pub(super) fn cool_down(refresh: Duration) -> Duration {
+    COOL_DOWN.min(refresh)
+}
 
 /// The keys are not available, and the previous ones are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +35,11 @@ pub(super) struct Issuer {
     pub rules: TokenRules,
     name: String,
     source: KeySource,
-    times: KeyTimes,
+    /// The age at which the keys are fetched again.
+    refresh: Duration,
+    cool_down: Duration,
+    /// How long keys serve while the issuer cannot be reached.
+    stale: Duration,
     state: Mutex<IssuerState>,
 }
 
@@ -41,17 +57,19 @@ struct IssuerState {
 }
 
 impl Issuer {
-    pub fn new(settings: &IssuerSettings, leeway: Duration, times: KeyTimes) -> Self {
-        // Reading a file costs almost nothing, so the keys are never much older than the file.
-        let refresh = match settings.keys {
-            KeySource::File(_) => times.refresh.min(times.cool_down),
-            KeySource::Url(_) | KeySource::Metadata(_) => times.refresh,
-        };
+    pub fn new(settings: &IssuerSettings, leeway: Duration, refresh: Duration) -> Self {
+        let cool_down = cool_down(refresh);
         Self {
             rules: TokenRules::new(settings, leeway),
             name: settings.issuer.to_string(),
             source: settings.keys.clone(),
-            times: KeyTimes { refresh, ..times },
+            refresh: match settings.keys {
+                // Reading a file costs almost nothing, so the keys are never much older than the file.
+                KeySource::File(_) => cool_down,
+                KeySource::Url(_) | KeySource::Metadata(_) => refresh,
+            },
+            cool_down,
+            stale: MAX_STALE.max(refresh),
             state: Mutex::default(),
         }
     }
@@ -61,7 +79,7 @@ impl Issuer {
     pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<CurrentKeys, KeysUnavailable> {
         let flight = {
             let mut state = self.state.lock();
-            let fresh = state.seen.is_some_and(|seen| seen.elapsed() < self.times.refresh);
+            let fresh = state.seen.is_some_and(|seen| seen.elapsed() < self.refresh);
             if let Some(current) = state.current.as_ref().filter(|_| fresh) {
                 return Ok(current.clone());
             }
@@ -97,8 +115,7 @@ impl Issuer {
     }
 
     fn usable(&self, state: &IssuerState) -> Option<CurrentKeys> {
-        let longest = self.times.stale.max(self.times.refresh);
-        state.current.clone().filter(|_| state.seen.is_some_and(|seen| seen.elapsed() < longest))
+        state.current.clone().filter(|_| state.seen.is_some_and(|seen| seen.elapsed() < self.stale))
     }
 
     /// The current fetch, or a new one if the last began long enough ago.
@@ -111,7 +128,7 @@ impl Issuer {
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
             return Some(flight.clone());
         }
-        if state.asked.is_some_and(|asked| asked.elapsed() < self.times.cool_down) {
+        if state.asked.is_some_and(|asked| asked.elapsed() < self.cool_down) {
             return None;
         }
         let (landing, flight) = watch::channel(());
@@ -119,7 +136,7 @@ impl Issuer {
         state.asked = Some(Instant::now());
         let me = self.clone();
         tracker.spawn(async move {
-            let fetched = source::keys(&me.source, me.times).await;
+            let fetched = source::keys(&me.source).await;
             me.land(fetched);
             drop(landing);
         });
@@ -164,5 +181,38 @@ async fn landed(flight: Option<watch::Receiver<()>>) {
     if let Some(mut flight) = flight {
         // Nothing is ever sent; the channel closes. The fetch has its own time limit.
         while flight.changed().await.is_ok() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Address, Algorithm};
+    use super::*;
+
+    const KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"one","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+
+    #[tokio::test]
+    async fn keys_serve_for_a_while_without_their_issuer_and_no_longer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("keys.json");
+        std::fs::write(&file, KEYS).expect("a write");
+        let settings = IssuerSettings {
+            issuer: Address::parse("https://i.example").expect("an address"),
+            audience: vec!["us".to_owned()],
+            keys: KeySource::File(file.clone()),
+            algorithms: Algorithm::ALL.to_vec(),
+        };
+        let issuer = Issuer::new(&settings, Duration::ZERO, Duration::from_millis(1));
+        assert_eq!(issuer.stale, MAX_STALE);
+        let issuer = Arc::new(Issuer { stale: Duration::from_secs(1), ..issuer });
+        let tracker = TaskTracker::new();
+        assert!(issuer.keys(&tracker).await.is_ok());
+        std::fs::remove_file(file).expect("a removal");
+        let began = Instant::now();
+        while issuer.keys(&tracker).await.is_ok() {
+            assert!(began.elapsed() < Duration::from_secs(60), "the keys still serve");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(began.elapsed() > Duration::from_millis(500), "the keys served for a while");
     }
 }

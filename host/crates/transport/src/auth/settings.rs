@@ -20,10 +20,8 @@ pub struct AuthSettings {
     pub tokens: Vec<TokenSettings>,
     /// The accepted issuers.
     pub issuers: Vec<IssuerSettings>,
-    /// When the keys of issuers are fetched.
-    pub keys: KeyTimes,
-    /// The longest token, in bytes.
-    pub token_bytes: usize,
+    /// The age at which the keys of issuers are fetched again.
+    pub key_refresh: Duration,
 }
 
 /// A token of the configuration.
@@ -64,17 +62,4 @@ pub enum KeySource {
     File(PathBuf),
     /// At the address in the issuer's metadata (RFC 8414, OpenID Connect Discovery).
     Metadata(Address),
-}
-
-/// When the keys of issuers are fetched, and how much is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyTimes {
-    /// The age at which keys are fetched again.
-    pub refresh: Duration,
-    /// The least time between two fetches; files are read at this interval.
-    pub cool_down: Duration,
-    /// How long keys remain in use while the issuer cannot be reached.
-    pub stale: Duration,
-    /// The largest document of an issuer, in bytes.
-    pub bytes: usize,
 }

@@ -4,7 +4,7 @@
 //! Redirects are not followed: they would let other servers supply keys.
 
 use super::jwks::{BadKeySet, KeySet};
-use super::{Address, KeySource, KeyTimes};
+use super::{Address, KeySource};
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
@@ -19,8 +19,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a fetch may take. Calls wait for the first fetch of an issuer. A fetch that takes longer counts
-/// as failed; then keys may be used up to the age `jwks.stale`.
+/// as failed; then older keys may serve for a while.
 const FETCH_TIME: Duration = Duration::from_secs(5);
+/// The largest document of an issuer, in bytes. It holds hundreds of keys with their certificates, and issuers
+/// publish a few.
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 /// The reason why there are no keys.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +36,8 @@ pub(super) enum NoKeys {
     Status(String, StatusCode),
     #[error("{0} did not answer within {time}s", time = FETCH_TIME.as_secs())]
     TooSlow(String),
-    #[error("{0} is larger than {1} bytes (`jwks.size`)")]
-    TooLarge(String, usize),
+    #[error("{0} is larger than {MAX_DOCUMENT_BYTES} bytes")]
+    TooLarge(String),
     #[error("{0} is not valid")]
     Keys(String, #[source] BadKeySet),
     #[error("{0} has no key that can check a signature")]
@@ -48,17 +51,17 @@ pub(super) enum NoKeys {
 }
 
 /// Fetches the keys.
-pub(super) async fn keys(source: &KeySource, times: KeyTimes) -> Result<KeySet, NoKeys> {
+pub(super) async fn keys(source: &KeySource) -> Result<KeySet, NoKeys> {
     let (name, document) = match source {
         KeySource::File(path) => {
             let (path, shown) = (path.clone(), path.display().to_string());
-            let read = tokio::task::spawn_blocking(move || read_file(&path, times.bytes));
+            let read = tokio::task::spawn_blocking(move || read_file(&path));
             (shown, Bytes::from(read.await.map_err(|_| NoKeys::Ended)??))
         }
-        KeySource::Url(address) => (address.to_string(), fetch(address, times).await?),
+        KeySource::Url(address) => (address.to_string(), fetch(address).await?),
         KeySource::Metadata(issuer) => {
-            let address = discover(issuer, times).await?;
-            (address.to_string(), fetch(&address, times).await?)
+            let address = discover(issuer).await?;
+            (address.to_string(), fetch(&address).await?)
         }
     };
     let keys = KeySet::read(&document).map_err(|why| NoKeys::Keys(name.clone(), why))?;
@@ -66,20 +69,23 @@ pub(super) async fn keys(source: &KeySource, times: KeyTimes) -> Result<KeySet, 
     if keys.is_empty() { Err(NoKeys::Empty(name)) } else { Ok(keys) }
 }
 
-fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, NoKeys> {
+fn read_file(path: &Path) -> Result<Vec<u8>, NoKeys> {
     let failed = |error| NoKeys::File(path.to_path_buf(), error);
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > most { Err(NoKeys::TooLarge(path.display().to_string(), most)) } else { Ok(bytes) }
+    file.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > MAX_DOCUMENT_BYTES {
+        return Err(NoKeys::TooLarge(path.display().to_string()));
+    }
+    Ok(bytes)
 }
 
 /// The address of the keys, from the metadata of an authorization server or an OpenID provider.
-async fn discover(issuer: &Address, times: KeyTimes) -> Result<Address, NoKeys> {
+async fn discover(issuer: &Address) -> Result<Address, NoKeys> {
     let places = [issuer.well_known("oauth-authorization-server"), issuer.below("openid-configuration")];
     let mut failed = NoKeys::Ended;
     for place in places {
-        match metadata(&place, issuer, times).await {
+        match metadata(&place, issuer).await {
             Ok(address) => return Ok(address),
             Err(why) => failed = why,
         }
@@ -93,10 +99,10 @@ struct ServerMetadata {
     jwks_uri: String,
 }
 
-async fn metadata(place: &str, issuer: &Address, times: KeyTimes) -> Result<Address, NoKeys> {
+async fn metadata(place: &str, issuer: &Address) -> Result<Address, NoKeys> {
     let wrong = |what: String| NoKeys::Metadata(place.to_owned(), what);
     let address = Address::parse_safe(place).map_err(wrong)?;
-    let document = fetch(&address, times).await?;
+    let document = fetch(&address).await?;
     let said: ServerMetadata = serde_json::from_slice(&document).map_err(|error| wrong(error.to_string()))?;
     // RFC 8414, section 3.3: otherwise one issuer could impersonate another.
     if said.issuer != issuer.as_str() {
@@ -105,16 +111,16 @@ async fn metadata(place: &str, issuer: &Address, times: KeyTimes) -> Result<Addr
     Address::parse_safe(&said.jwks_uri).map_err(wrong)
 }
 
-async fn fetch(address: &Address, times: KeyTimes) -> Result<Bytes, NoKeys> {
+async fn fetch(address: &Address) -> Result<Bytes, NoKeys> {
     let name = address.to_string();
     let fetching = async {
         if !address.is_encrypted() {
             let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
-            return get(&client, address, times.bytes).await;
+            return get(&client, address).await;
         }
         // A new connector for each fetch reads the current certificates.
         let connector = tokio::task::spawn_blocking(encrypted).await.map_err(|_| NoKeys::Ended)??;
-        get(&Client::builder(TokioExecutor::new()).build(connector), address, times.bytes).await
+        get(&Client::builder(TokioExecutor::new()).build(connector), address).await
     };
     tokio::time::timeout(FETCH_TIME, fetching).await.map_err(|_| NoKeys::TooSlow(name))?
 }
@@ -127,7 +133,7 @@ fn encrypted() -> Result<hyper_rustls::HttpsConnector<HttpConnector>, NoKeys> {
     Ok(builder.https_only().enable_http1().build())
 }
 
-async fn get<C>(client: &Client<C, Empty<Bytes>>, address: &Address, most: usize) -> Result<Bytes, NoKeys>
+async fn get<C>(client: &Client<C, Empty<Bytes>>, address: &Address) -> Result<Bytes, NoKeys>
 where
     C: Connect + Clone + Send + Sync + 'static,
 {
@@ -139,9 +145,9 @@ where
     if answer.status() != StatusCode::OK {
         return Err(NoKeys::Status(name(), answer.status()));
     }
-    match Limited::new(answer.into_body(), most).collect().await {
+    match Limited::new(answer.into_body(), MAX_DOCUMENT_BYTES).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(NoKeys::TooLarge(name(), most)),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(NoKeys::TooLarge(name())),
         Err(error) => Err(NoKeys::Unreachable(name(), error)),
     }
 }

@@ -20,7 +20,7 @@ impl Endpoint {
         let Some((stream, number)) = kept else {
             // Also for an event that is kept no more, above all by a host that has ended: the SDKs give up a
             // stream that is refused (H-29).
-            let stream = self.registry.stream(&session);
+            let stream = self.registry.stream();
             session.keep(&stream, StreamPurpose::Standalone);
             let events = sse::events(&stream, 0, format);
             self.server.dispatch.offer_open(&session.session);

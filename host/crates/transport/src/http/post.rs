@@ -216,7 +216,7 @@ impl Endpoint {
             }
             _ => StreamPurpose::Answer,
         };
-        let stream = self.registry.stream(&session);
+        let stream = self.registry.stream();
         // A request that only reads is useless if its client has left and does not return. A relay that has
         // left has ended with its client.
         let patience = match is_relayed {

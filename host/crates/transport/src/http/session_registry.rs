@@ -9,7 +9,7 @@ use crate::notifications::NotificationFilter;
 use crate::server::Server;
 use crate::session::{ClientSession, DurableState, SessionTerms, level_of};
 use crate::stream::replay::ReplayBudget;
-use crate::stream::{LogBounds, MAX_EVENTS, Stream};
+use crate::stream::{LogBounds, Stream};
 use bytes::Bytes;
 use channel::{SessionChannel, SessionLookup};
 use parking_lot::Mutex;
@@ -27,13 +27,16 @@ const TOUCH_EVERY: Duration = Duration::from_secs(60);
 /// How often the host checks in the store whether other hosts changed a session in use.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The most ended streams of one session that are kept for a client that reconnects. A client resumes its
-/// running calls, which are rarely more; settings bound the bytes of the streams.
+/// running calls, which are rarely more.
 const MAX_ENDED_STREAMS: usize = 64;
+/// The most bytes that the ended streams of one session keep: two of the largest messages that a client can
+/// get by default, or 16 streams at their bound.
+const MAX_ENDED_BYTES: usize = 16 << 20;
 /// How long an ended stream is kept. A client that lost its connection reconnects after about a second;
 /// five minutes cover a restarted proxy or a laptop that changes networks.
 const REPLAY_TIME: Duration = Duration::from_secs(5 * 60);
 /// The most sessions in memory; the host reads others from the store when a client uses them. A session takes
-/// a few KiB besides its streams, which settings bound, and reading one takes about a millisecond.
+/// a few KiB besides its streams, which are bounded, and reading one takes about a millisecond.
 const MAX_IN_MEMORY: usize = 2_000;
 /// The most GET streams of one session; clients have one, or a few while they reconnect.
 const MAX_STANDALONE: usize = 8;
@@ -42,16 +45,9 @@ const MAX_STANDALONE: usize = 8;
 pub(crate) struct LiveSession {
     pub session: Session,
     pub client: Arc<ClientSession>,
-    bounds: SessionBounds,
     /// The budget of the ended streams of all sessions, and the principal whose share these use.
     replay: (Arc<ReplayBudget>, Arc<str>),
     streams: Mutex<Streams>,
-}
-
-#[derive(Clone, Copy)]
-struct SessionBounds {
-    log: LogBounds,
-    replay_bytes: usize,
 }
 
 struct Streams {
@@ -138,14 +134,12 @@ impl Registry {
         let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| {
             server.dispatch.set_client_lookup(Arc::new(SessionLookup(me.clone())));
-            let settings = &server.settings;
-            let replay = ReplayBudget::new(settings.replay_bytes_in_all, settings.replay_bytes_per_principal);
             Self {
                 server,
                 live: Mutex::default(),
                 by_digest: Mutex::default(),
                 streams: AtomicU64::new(start),
-                replay,
+                replay: Arc::default(),
                 me: me.clone(),
             }
         })
@@ -234,7 +228,6 @@ impl Registry {
 
     /// Keeps a session in memory. `initialized` is true for a session that was read from the store.
     pub fn hold(&self, session: Session, principal: &Arc<Principal>, initialized: bool) -> Arc<LiveSession> {
-        let settings = &self.server.settings;
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
         let now = Instant::now();
         let mut live = self.live.lock();
@@ -270,10 +263,6 @@ impl Registry {
                         },
                         SessionChannel::new(self.me.clone(), session.id.clone()),
                     )),
-                    bounds: SessionBounds {
-                        log: LogBounds { bytes: settings.replay_bytes, events: MAX_EVENTS },
-                        replay_bytes: settings.replay_bytes_per_session,
-                    },
                     replay: (self.replay.clone(), principal.to_string().into()),
                     streams: Mutex::new(Streams {
                         kept: Vec::new(),
@@ -311,8 +300,8 @@ impl Registry {
     }
 
     /// A stream without a reader.
-    pub fn stream(&self, session: &LiveSession) -> Arc<Stream> {
-        Stream::new(self.streams.fetch_add(1, Ordering::Relaxed), session.bounds.log)
+    pub fn stream(&self) -> Arc<Stream> {
+        Stream::new(self.streams.fetch_add(1, Ordering::Relaxed), LogBounds::REPLAY)
     }
 
     /// Sends every client the changes that concern it, each on one stream.
@@ -384,7 +373,7 @@ impl LiveSession {
             streams.kept.iter().filter(|kept| ended(kept).is_some()).map(|kept| kept.stream.bytes()).sum();
         streams.kept.retain(|kept| {
             let Some(since) = ended(kept) else { return true };
-            let stays = since.elapsed() < REPLAY_TIME && bytes <= self.bounds.replay_bytes;
+            let stays = since.elapsed() < REPLAY_TIME && bytes <= MAX_ENDED_BYTES;
             if !stays {
                 bytes -= kept.stream.bytes();
             }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
 use crate::stateless::{RequestChannel, Subscription};
-use crate::stream::{LogBounds, MAX_EVENTS, ReadStep, Stream, StreamReader};
+use crate::stream::{LogBounds, ReadStep, Stream, StreamReader};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
 use http::header::USER_AGENT;
@@ -123,9 +123,8 @@ impl Endpoint {
     /// (26H-11).
     async fn call(&self, request: Box<Request>, stop: Arc<Stop>, gone: StopCause) -> Reply {
         let settings = &self.server.settings;
-        let bounds = LogBounds { bytes: settings.replay_bytes, events: MAX_EVENTS };
         // The stream has no name, because no client resumes it (26H-12).
-        let stream = Stream::new(0, bounds);
+        let stream = Stream::new(0, LogBounds::REPLAY);
         let channel = RequestChannel::new(request.log_level(), {
             let stream = stream.clone();
             move |message| stream.push(message)

@@ -1,6 +1,7 @@
 //! Stateless requests over stdio (26S), with or without a session on the same pipe; the two do not affect
 //! each other (26B-1, 26B-5).
 
+use super::EOF_GRACE;
 use super::line_framing::{Outbox, Outgoing};
 use crate::answer::Answer;
 use crate::failure::Failure;
@@ -12,7 +13,6 @@ use crate::stateless::{self, RequestChannel, Subscription};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -125,8 +125,8 @@ impl Stateless {
     }
 
     /// The same, but cancels requests that are still running after `patience`.
-    pub async fn finish(&self, patience: Duration) {
-        if tokio::time::timeout(patience, self.ended()).await.is_err() {
+    pub async fn finish(&self) {
+        if tokio::time::timeout(EOF_GRACE, self.ended()).await.is_err() {
             self.inflight.cancel_all(StopCause::Ended);
             tracing::debug!("requests under way were ended with the input");
         }

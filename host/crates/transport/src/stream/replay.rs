@@ -6,6 +6,12 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
+/// The most bytes that the ended streams of all sessions keep: 4 principals at their bound, beside the memory
+/// of the runs.
+const MAX_BYTES: usize = 256 << 20;
+/// The most bytes that the ended streams of one principal keep: a gateway has 4 sessions at their bound.
+const MAX_BYTES_PER_PRINCIPAL: usize = 64 << 20;
+
 /// Counts the log of an ended stream.
 pub(crate) struct ReplayBudget {
     /// The most bytes of all principals together.
@@ -48,8 +54,15 @@ impl Drop for ReplayReservation {
     }
 }
 
+impl Default for ReplayBudget {
+    fn default() -> Self {
+        Self { most: MAX_BYTES, per_principal: MAX_BYTES_PER_PRINCIPAL, state: Mutex::default() }
+    }
+}
+
 impl ReplayBudget {
-    pub fn new(most: usize, per_principal: usize) -> Arc<Self> {
+    #[cfg(test)]
+    fn new(most: usize, per_principal: usize) -> Arc<Self> {
         Arc::new(Self { most, per_principal, state: Mutex::default() })
     }
 

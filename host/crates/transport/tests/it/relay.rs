@@ -115,8 +115,7 @@ fn relayed_to(connections: usize) -> (Client, Arc<Hosts>, Told, mpsc::UnboundedR
         serving: Mutex::default(),
     });
     let behind = hosts.clone();
-    let grace = Duration::from_millis(100);
-    let settings = RelaySettings { message_bytes: 1 << 20, requests: 8, eof_grace: grace, relay: 7 };
+    let settings = RelaySettings { message_bytes: 1 << 20, requests: 8, relay: 7 };
     let client = client(|input, output, stop| relay::serve(behind, settings, input, output, stop));
     (client, hosts, told, said)
 }

@@ -28,6 +28,10 @@ use toolyard_task::wire::{QuestionKind, Timestamp};
 use toolyard_task::{AskError, Owner, TaskId};
 use uuid::Uuid;
 
+/// How long a client may take to repeat a request with its answers (milliseconds). People may be away for a while;
+/// the host keeps the id of each used state for as long, so that no state has effects twice.
+const MAX_STATE_AGE_MS: u64 = 3_600_000;
+
 /// The questions that a stateless client has to answer before its request can be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRequired {
@@ -75,7 +79,7 @@ impl RequestBinding {
     ) -> Result<InputRequired, Fault> {
         let state = SignedState {
             id: deps.ids.uuid(),
-            until: deps.clock.now().plus(deps.settings.state_ms),
+            until: deps.clock.now().plus(MAX_STATE_AGE_MS),
             answers: BTreeMap::new(),
             open: BTreeMap::new(),
             task: Some(task),
@@ -177,7 +181,7 @@ impl RoundTrip {
         Ok(Box::new(Self {
             binding: Arc::new(binding),
             responses: retry.responses,
-            until: state.as_ref().map_or_else(|| now.plus(deps.settings.state_ms), |state| state.until),
+            until: state.as_ref().map_or_else(|| now.plus(MAX_STATE_AGE_MS), |state| state.until),
             state,
             given: Mutex::new(RoundTripAnswers { answers, ..RoundTripAnswers::default() }),
             asked: Stop::default(),

@@ -258,7 +258,7 @@ async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
     let error = roles.start(Duration::from_millis(2_500)).await.expect_err("is refused");
     let PostgresOpenError::Locked { by, .. } = &error else { panic!("{error:?}") };
     assert!(by.contains(&format!("of the role {} (psql)", roles.spy)), "{by}");
-    assert!(error.to_string().contains("cluster.start-wait"), "{error}");
+    assert!(error.to_string().contains("pg_terminate_backend"), "{error}");
     spy.batch_execute("ROLLBACK").await.expect("ends");
     roles.opens().await;
     // A host that upgrades the schema, and one that waits for it.

@@ -9,7 +9,7 @@ use toolyard_kit::{SETTINGS, TickingClock, application, done, native, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::wire::Progress;
 use toolyard_task::{RunContext, RunEnd, Tool};
-use toolyard_transport::auth::{self, Auth, KeyTimes};
+use toolyard_transport::auth::{self, Auth};
 use toolyard_transport::http::access::HttpAccess;
 use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_transport::{Implementation, Metrics, Server, ServerIdentity, ServerInfo, Settings};
@@ -117,17 +117,11 @@ fn wire() -> Settings {
         // Every answer that is not ready at once becomes a stream immediately.
         stream_after: Duration::ZERO,
         keep_alive: long,
-        replay_bytes: 1 << 20,
-        replay_bytes_per_session: 1 << 20,
-        replay_bytes_in_all: 16 << 20,
-        replay_bytes_per_principal: 4 << 20,
-        eof_grace: long,
     }
 }
 
 /// The settings of a server that anyone may call.
 pub fn nobody_is_asked() -> auth::AuthSettings {
-    let never = Duration::from_secs(3600);
     auth::AuthSettings {
         resource: None,
         leeway: Duration::ZERO,
@@ -135,7 +129,6 @@ pub fn nobody_is_asked() -> auth::AuthSettings {
         required_scopes: Vec::new(),
         tokens: Vec::new(),
         issuers: Vec::new(),
-        keys: KeyTimes { refresh: never, cool_down: never, stale: never, bytes: 1 },
-        token_bytes: 100,
+        key_refresh: Duration::from_secs(3600),
     }
 }
