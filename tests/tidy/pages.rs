@@ -8,8 +8,8 @@ use toolyard_tests::guests::root;
 /// The most lines of a page in `host/docs`, without those of folded blocks.
 const MAX_PAGE_LINES: usize = 250;
 
-/// The most words of all pages in `host/docs` and of `OTHER_DOCS` together. The bars of a table and the marks of a list
-/// are no words.
+/// The most words of all pages in `host/docs` and of `OTHER_DOCS` together. Bars of tables and marks of lists do not
+/// count.
 const MAX_WORDS: usize = 90_000;
 
 /// The pages outside of `host/docs` that are documentation too.
@@ -229,7 +229,7 @@ fn the_docs_have_at_most_90_000_words() {
 }
 
 #[test]
-fn bars_and_marks_are_no_words() {
+fn bars_and_marks_do_not_count_as_words() {
     assert_eq!(words("| a | 2 |\n| --- | ---: |\n\n- b - `c` \u{b7} d.\n"), 5);
 }
 
