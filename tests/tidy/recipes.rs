@@ -1,40 +1,48 @@
-//! Recipes: the code on their pages is that of the projects `desk-*`, which `make examples` builds.
+//! Recipes: the code in the folded blocks of their page is that of the projects `desk-*`, which `make examples` builds.
 
 use super::sources;
 use toolyard_tests::guests::root;
 
-/// The pages of the recipes, and the language of their blocks.
-const RECIPES: [(&str, &str); 6] = [
-    ("c", "c"),
-    ("go", "go"),
-    ("javascript", "js"),
-    ("python", "python"),
-    ("rust", "rust"),
-    ("typescript", "ts"),
+const PAGE: &str = "host/docs/guides/write-tools/recipes.md";
+
+/// The languages, as the summaries of folded blocks name them, and the projects with their code.
+const PROJECTS: [(&str, &str); 6] = [
+    ("C", "desk-c"),
+    ("Go", "desk-go"),
+    ("JavaScript", "desk-javascript"),
+    ("Python", "desk-python"),
+    ("Rust", "desk-rust"),
+    ("TypeScript", "desk-typescript"),
 ];
 
-/// A comment in a page; the block that follows it is not in the project.
-const NOT_IN_PROJECT: &str = "<!-- not in the project:";
+/// The languages of the folded block that begins on this line.
+fn languages(line: &str) -> Option<Vec<&str>> {
+    let summary = line.strip_prefix("<details><summary>")?.strip_suffix("</summary>")?;
+    Some(summary.split(", ").collect())
+}
 
 /// The lines of code without indentation, empty lines and lines that are comments.
 fn code<'a>(lines: impl Iterator<Item = &'a str>, language: &str) -> Vec<&'a str> {
-    let comment = if language == "python" { "#" } else { "//" };
+    let comment = if language == "Python" { "#" } else { "//" };
     lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(comment)).collect()
 }
 
-/// The blocks of a page in this language that are in its project.
+/// The code that a page folds under this language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<Vec<&'a str>> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();
-    let mut in_project = true;
+    let mut is_folded = false;
     while let Some(line) = lines.next() {
-        in_project &= !line.starts_with(NOT_IN_PROJECT);
-        let Some(info) = line.strip_prefix("```") else { continue };
-        let block = code(lines.by_ref().take_while(|line| *line != "```"), language);
-        if info == language && in_project {
-            blocks.push(block);
+        if let Some(languages) = languages(line) {
+            is_folded = languages.contains(&language);
         }
-        in_project = true;
+        is_folded &= line != "</details>";
+        if line.starts_with("```") {
+            let block = code(lines.by_ref().take_while(|line| *line != "```"), language);
+            if is_folded {
+                blocks.push(block);
+            }
+        }
     }
     blocks
 }
@@ -45,18 +53,36 @@ fn has(file: &[&str], block: &[&str]) -> bool {
 
 #[test]
 fn recipes_show_the_code_of_their_projects() {
-    for (name, language) in RECIPES {
-        let page = root().join(format!("host/docs/guides/write-tools/recipes/{name}.md"));
-        let page = std::fs::read_to_string(page).expect("a page");
-        let project = root().join(format!("examples/plugins/desk-{name}"));
-        let paths = sources().into_iter().filter(|path| path.starts_with(&project));
+    let page = std::fs::read_to_string(root().join(PAGE)).expect("a page");
+    for (language, project) in PROJECTS {
+        let folder = root().join("examples/plugins").join(project);
+        let paths = sources().into_iter().filter(|path| path.starts_with(&folder));
         let texts: Vec<String> = paths.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
         let files: Vec<_> = texts.iter().map(|text| code(text.lines(), language)).collect();
         let blocks = blocks(&page, language);
-        assert!(blocks.len() >= 5, "{name}.md has {} blocks in {language}", blocks.len());
+        assert!(blocks.len() >= 5, "{PAGE} has {} blocks in {language}", blocks.len());
         for block in blocks {
             let is_found = files.iter().any(|file| has(file, &block));
-            assert!(is_found, "{name}.md: desk-{name} has no lines\n{}", block.join("\n"));
+            assert!(is_found, "{PAGE}: {project} has no lines\n{}", block.join("\n"));
         }
     }
+}
+
+#[test]
+fn each_folded_block_of_the_recipes_has_a_language_with_a_project() {
+    let page = std::fs::read_to_string(root().join(PAGE)).expect("a page");
+    let folded = page.lines().filter(|line| line.starts_with("<details>"));
+    for line in folded {
+        let languages = languages(line).unwrap_or_default();
+        let is_known = |name: &&str| PROJECTS.iter().any(|(language, _)| language == name);
+        assert!(!languages.is_empty() && languages.iter().all(is_known), "{PAGE}: {line}");
+    }
+}
+
+#[test]
+fn a_folded_block_counts_for_each_language_that_it_names() {
+    let page = "```sh\nmake\n```\n<details><summary>Go, C</summary>\n\n```c\n// A comment.\n  a();\n```\n\n</details>\n";
+    assert_eq!(blocks(page, "C"), [["a();"]]);
+    assert_eq!(blocks(page, "Go"), [["a();"]]);
+    assert!(blocks(page, "Rust").is_empty());
 }

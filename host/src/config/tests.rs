@@ -190,19 +190,12 @@ fn every_default_in_the_table_is_valid_and_every_key_has_a_variable_of_its_own()
 fn the_page_of_settings_is_the_table() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/settings.md");
     let page = std::fs::read_to_string(&file).expect("the page");
-    let head = "| key | default | kind | what it does | environment |\n| --- | --- | --- | --- | --- |\n";
+    let head = "| key | default | kind | what it does |\n| --- | --- | --- | --- |\n";
     let (before, rest) = page.split_once(head).expect("the table");
     let (_, after) = rest.split_once("\n\n").expect("the end of the table");
     let mut rows = String::new();
     for row in TABLE {
-        rows.push_str(&format!(
-            "| `{}` | `{}` | {} | {} | `{}` |\n",
-            row.key,
-            row.default,
-            row.kind,
-            row.sentence,
-            limits::variable(row.key)
-        ));
+        rows.push_str(&format!("| `{}` | `{}` | {} | {} |\n", row.key, row.default, row.kind, row.sentence));
     }
     let wanted = format!("{before}{head}{rows}\n{after}");
     if std::env::var_os("UPDATE_DOCS").is_some() {

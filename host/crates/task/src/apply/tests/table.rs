@@ -64,6 +64,7 @@ fn transitions() -> String {
     let mut table = "| event |".to_owned();
     states.iter().for_each(|(name, _)| table += &format!(" {name} |"));
     table += "\n|---|---|---|---|---|---|---|\n";
+    let mut refusals: Vec<String> = Vec::new();
     for (name, event, now) in events {
         let name = if name.starts_with(char::is_lowercase) { name.to_owned() } else { format!("`{name}`") };
         table += &format!("| {name} |");
@@ -74,10 +75,22 @@ fn transitions() -> String {
                         effects.iter().flatten().map(|effect| format!("{effect:?}")).collect();
                     format!(" {}: {} |", name_of(&task), effects.join(", "))
                 }
-                Err(refusal) => format!(" refused: {refusal} |"),
+                Err(refusal) => {
+                    let refusal = refusal.to_string();
+                    let known = refusals.iter().position(|known| *known == refusal);
+                    let index = known.unwrap_or_else(|| {
+                        refusals.push(refusal);
+                        refusals.len() - 1
+                    });
+                    format!(" refused ({}) |", index + 1)
+                }
             };
         }
         table += "\n";
+    }
+    table += "\nThe refusals:\n\n";
+    for (index, refusal) in refusals.iter().enumerate() {
+        table += &format!("{}. {refusal}\n", index + 1);
     }
     table
 }
