@@ -190,7 +190,7 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
     // For each open container, where its names begin; `None` for an array.
     let mut open = SmallVec::<[Option<u32>; 8]>::new();
     // Names with an escape are decoded; each call passes through here, and most have a few short names.
-    let mut names = SmallVec::<[Cow<'_, str>; 8]>::new();
+    let mut names = SmallVec::<[Cow<'_, [u8]>; 8]>::new();
     let mut name_comes = false;
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -199,7 +199,7 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
         match byte {
             b'"' => {
                 let mut escaped = false;
-                while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+                while let Some(found) = next_mark(bytes.get(at..).unwrap_or_default()) {
                     at += found;
                     if bytes[at] == b'"' {
                         break;
@@ -218,8 +218,10 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
                         .map_err(|_| RawJsonError::NotInteroperable("half of a surrogate pair".to_owned()))
                 };
                 if name_comes {
-                    let plain = || Cow::Borrowed(text.get(begin + 1..at - 1).unwrap_or_default());
-                    names.push(if escaped { Cow::Owned(decoded()?) } else { plain() });
+                    names.push(match escaped {
+                        true => Cow::Owned(decoded()?.into_bytes()),
+                        false => Cow::Borrowed(bytes.get(begin + 1..at - 1).unwrap_or_default()),
+                    });
                     name_comes = false;
                 } else if quoted.contains("\\u") {
                     decoded()?;
@@ -242,17 +244,17 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
             }
             b',' => name_comes = open.last().is_some_and(Option::is_some),
             b'-' | b'0'..=b'9' => {
-                while bytes
-                    .get(at)
-                    .is_some_and(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
-                {
+                let mut has_exponent = false;
+                while let Some(byte @ (b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) = bytes.get(at) {
+                    has_exponent |= matches!(byte, b'e' | b'E');
                     at += 1;
                 }
-                let number = text.get(begin..at).unwrap_or_default();
                 // A short number without an exponent is far below the largest double.
-                if (number.len() > 300 || number.contains(['e', 'E']))
-                    && !number.parse::<f64>().is_ok_and(f64::is_finite)
-                {
+                let is_finite = || {
+                    let number = text.get(begin..at).unwrap_or_default();
+                    number.parse::<f64>().is_ok_and(f64::is_finite)
+                };
+                if (has_exponent || at - begin > 300) && !is_finite() {
                     return Err(RawJsonError::NotInteroperable("a number out of range".to_owned()));
                 }
             }
@@ -262,18 +264,27 @@ pub(crate) fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
     Ok(())
 }
 
+/// The first quote or backslash. Most names and texts have a few bytes, and beginning a search costs as much as looking
+/// at twenty.
+fn next_mark(rest: &[u8]) -> Option<usize> {
+    const SHORT: usize = 16;
+    let (short, long) = rest.split_at(rest.len().min(SHORT));
+    let in_short = short.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+    in_short.or_else(|| memchr2(b'"', b'\\', long).map(|at| short.len() + at))
+}
+
 /// Checks that the names of one object differ. Sorts them.
-fn check_names(names: &mut [Cow<'_, str>]) -> Result<(), RawJsonError> {
+fn check_names(names: &mut [Cow<'_, [u8]>]) -> Result<(), RawJsonError> {
     /// So few names are compared with each other without being sorted.
     const FEW: usize = 8;
     let twice = if names.len() <= FEW {
-        let is_twice = |(at, name): &(usize, &Cow<'_, str>)| names[..*at].contains(name);
+        let is_twice = |(at, name): &(usize, &Cow<'_, [u8]>)| names[..*at].contains(name);
         names.iter().enumerate().find(is_twice).map(|(_, name)| name)
     } else {
         names.sort_unstable();
         names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0])
     };
-    let twice = twice.map(|name| format!("the name {:?} twice", clip(name, 100)));
+    let twice = twice.map(|name| format!("the name {:?} twice", clip(&String::from_utf8_lossy(name), 100)));
     twice.map_or(Ok(()), |why| Err(RawJsonError::NotInteroperable(why)))
 }
 

@@ -18,7 +18,8 @@ const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);
 /// Adds the events of one run to the timeline of its task. Those of a plain call go nowhere.
 pub(crate) struct RunTimeline {
     store: Arc<dyn TimelineStore>,
-    merged: Mutex<Merged>,
+    /// Made by the first report of a task, because plain calls have none.
+    merged: Mutex<Option<Box<Merged>>>,
 }
 
 #[derive(Default)]
@@ -70,7 +71,7 @@ impl EventSink for RunTimeline {
         match event {
             RunEvent::Reported(Report::Usage(used)) => self.store.append_usage(task, fence.attempt, *used),
             RunEvent::Reported(report) => {
-                let event = self.merged.lock().event(fence.attempt, report);
+                let event = self.merged.lock().get_or_insert_default().event(fence.attempt, report);
                 if let Some(event) = event {
                     self.store.append(task, event);
                 }
@@ -79,8 +80,8 @@ impl EventSink for RunTimeline {
             RunEvent::Ended { host_calls, .. } => {
                 let further = Some(host_calls.further).filter(|further| !further.is_empty());
                 let further = further.map(|further| NewEvent::further_host_calls(fence.attempt, further));
-                let last = self.merged.lock().last(fence.attempt);
-                for event in last.into_iter().chain(further) {
+                let last = self.merged.lock().as_mut().map(|merged| merged.last(fence.attempt));
+                for event in last.into_iter().flatten().chain(further) {
                     self.store.append(task, event);
                 }
             }
@@ -96,13 +97,13 @@ impl RunTimeline {
 
     /// When held text may be stored.
     pub fn due(&self) -> Option<Instant> {
-        self.merged.lock().due()
+        self.merged.lock().as_ref()?.due()
     }
 
     /// Stores the held text that may be stored now.
     pub fn store_due(&self, task: TaskId, attempt: u32) {
-        let due = self.merged.lock().output(attempt, false);
-        for event in due {
+        let due = self.merged.lock().as_mut().map(|merged| merged.output(attempt, false));
+        for event in due.into_iter().flatten() {
             self.store.append(task, event);
         }
     }
