@@ -42,7 +42,9 @@ export async function succeeding({ client, tasks }) {
   ids.push(await streamed(tasks, 'batch', { steps: 3, ms: 20 }, 'counted 3'));
 
   // TL-12: this client does not even send the request.
-  await refused(client.callTool({ name: 'batch', arguments: { steps: 1, ms: 0 } }), METHOD_NOT_FOUND);
+  // `callTool` knows the list of tools, and refuses by itself.
+  const call = { method: 'tools/call', params: { name: 'batch', arguments: { steps: 1, ms: 0 } } };
+  await refused(client.request(call, CallToolResultSchema), METHOD_NOT_FOUND);
   ok('batch, which is only ever a task, is refused as a plain call');
 
   // T-3

@@ -24,9 +24,11 @@ use toolyard_transport::relay::{Background, Connection};
 /// connects to the other one.
 pub const TAKEN: u8 = 75;
 
-/// How long a background host may take to answer: it opens the store and the plugin folder first. Many clients give
-/// up a request after a minute.
+/// How long a background host may take to listen: it opens the store and the plugin folder first. Many clients give up
+/// a request after a minute.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a host that listens may take to answer: it is stopped, or the machine is very busy.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between attempts to connect to a host that is starting: the first and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
@@ -79,8 +81,11 @@ impl BackgroundHost {
                 // Without an answer, the host is just ending.
                 Ok(stream) => {
                     let mut connection = of_same_user(stream)?;
-                    // A host that has not answered by then is late, as below.
-                    if timeout_at(until, answers(&mut connection.stream)).await.unwrap_or(false) {
+                    let late = Instant::now() + ANSWER_TIMEOUT;
+                    let Ok(has_answered) = timeout_at(late, answers(&mut connection.stream)).await else {
+                        bail!("it does not answer within {ANSWER_TIMEOUT:?}");
+                    };
+                    if has_answered {
                         self.answers.store(connection.process.unwrap_or_default(), Ordering::Relaxed);
                         return of_same_user(dir.connect()?);
                     }
@@ -100,7 +105,7 @@ impl BackgroundHost {
                 Err(error) => return Err(error),
             }
             if Instant::now() >= until {
-                bail!("it does not answer within {START_TIMEOUT:?}");
+                bail!("it does not listen within {START_TIMEOUT:?}");
             }
             sleep(pause).await;
             pause = LOOK_AGAIN.1.min(pause * 2);

@@ -4,5 +4,6 @@
 mod contract;
 mod encryption;
 mod journals;
+mod log_pages;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -1,0 +1,57 @@
+//! How much a change of tasks writes to the log of the SQLite file. The seconds are measured by `benches/commit.rs`.
+
+use futures_util::future::join_all;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
+use toolyard_task::audit::By;
+use toolyard_task::store::Records;
+use toolyard_task::{Event, TaskStore, apply};
+
+/// Creates so many tasks together, and ends them together.
+async fn create_and_end(store: &SqliteStore, tasks: usize) {
+    let created = join_all((0..tasks).map(|_| async {
+        let new = task(&owner("a"));
+        let records = Records::created(&new, &By::client());
+        store.create(new, AMPLE, records).await.expect("creates")
+    }));
+    join_all(created.await.into_iter().map(|made| async move {
+        let event = Event::Finished { fence: made.fence, outcome: result(), message: None };
+        let ended = apply(&made, event.clone(), made.updated_at).expect("is live").task;
+        store.commit(&ended, Records::changed(&event, &ended, &By::host())).await.expect("commits")
+    }))
+    .await;
+}
+
+/// A store with so many ended tasks, whose log is empty.
+async fn filled(clock: &Arc<ManualClock>, tasks: usize) -> (TempDir, Arc<SqliteStore>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock.clone())).expect("opens");
+    for _ in 0..tasks / 500 {
+        create_and_end(&store, 500).await;
+        clock.advance(60_000);
+    }
+    let on = rusqlite::Connection::open(folder.path().join("toolyard.sqlite")).expect("opens");
+    on.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("copies the log back");
+    (folder, store)
+}
+
+fn log_bytes(folder: &Path) -> u64 {
+    std::fs::metadata(folder.join("toolyard.sqlite-wal")).expect("is there").len()
+}
+
+#[tokio::test]
+async fn a_burst_writes_little_more_beside_many_tasks_than_in_an_empty_store() {
+    let clock = ManualClock::at(START);
+    let mut written = Vec::new();
+    for stored in [0, 4_000] {
+        let (folder, store) = filled(&clock, stored).await;
+        create_and_end(&store, 100).await;
+        written.push(log_bytes(folder.path()));
+        store.shut_down().await;
+    }
+    // Ids are random, so each new one is on a page of its own in the two indexes of ids.
+    assert!(written[1] < written[0] * 3, "bytes of log in an empty store and beside tasks: {written:?}");
+}
