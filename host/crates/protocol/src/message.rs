@@ -103,27 +103,33 @@ struct Envelope<'a> {
 /// # Errors
 /// `-32700` if `text` is not JSON, `-32600` if it is not JSON-RPC 2.0.
 pub fn decode(text: &Bytes) -> Result<Incoming, DecodeError> {
+    // Once for the whole text, instead of once for each string in it.
+    let json = std::str::from_utf8(text).map_err(|error| not_json(&error))?;
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        let members: Vec<&RawValue> = serde_json::from_slice(text).map_err(|error| unreadable(&error))?;
+        let members: Vec<&RawValue> = serde_json::from_str(json).map_err(|error| unreadable(&error))?;
         if members.is_empty() {
             return Err(DecodeError::invalid(None, "an empty batch"));
         }
         return Ok(Incoming::Batch(
-            members.into_iter().map(|member| decode_one(text, member.get().as_bytes())).collect(),
+            members.into_iter().map(|member| decode_one(text, member.get())).collect(),
         ));
     }
-    decode_one(text, text).map(Incoming::One)
+    decode_one(text, json).map(Incoming::One)
 }
 
 fn unreadable(error: &serde_json::Error) -> DecodeError {
     if error.is_data() {
         return DecodeError::invalid(None, "expected a JSON-RPC 2.0 message, which is a JSON object");
     }
+    not_json(error)
+}
+
+fn not_json(error: &dyn std::error::Error) -> DecodeError {
     DecodeError { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) }
 }
 
-fn decode_one(owner: &Bytes, text: &[u8]) -> Result<Message, DecodeError> {
-    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(|error| unreadable(&error))?;
+fn decode_one(owner: &Bytes, text: &str) -> Result<Message, DecodeError> {
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
     let id = match envelope.id {
         None => None,
         Some(raw) => Some(

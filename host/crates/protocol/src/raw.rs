@@ -111,7 +111,12 @@ impl RawJson {
     /// # Errors
     /// That of `serde_json`, if it does not have the shape of `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        // Once for the whole text, instead of once for each string in it.
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serde_json::from_str(text),
+            // Its own error says where.
+            Err(_) => serde_json::from_slice(&self.0),
+        }
     }
 
     /// The text over several lines, for people: only the space between its parts differs.
