@@ -311,7 +311,10 @@ fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::R
         Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?))
     })?;
     for (id, before, seq) in ended.collect::<Result<Vec<_>, _>>()? {
-        let Some(seq) = seq.filter(|_| excess > 0) else { break };
+        if excess <= 0 {
+            break;
+        }
+        let Some(seq) = seq else { continue };
         recorder.empty(on, TaskRow { id, seq })?;
         excess -= before - bytes(on, id)?;
     }
