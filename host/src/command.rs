@@ -108,6 +108,10 @@ fn init_log(
         LogFormat::Text => log.init(),
         LogFormat::Json => log.event_format(JsonLines).init(),
     }
+    // By itself, Rust would write it to standard error, and wait there for a reader that does not read.
+    std::panic::set_hook(Box::new(
+        |panic| tracing::error!(event = "host.panicked", error = %panic, "thread panicked"),
+    ));
     config.warn_of_dropped_keys();
     Ok(())
 }

@@ -91,8 +91,11 @@ async fn nothing_is_erased_of_principals_that_own_nothing_or_do_not_exist() {
     let host = setup().start().await;
     let session = Session::open_with(host.port(), &token("bea")).await;
     let task = session.complete("echo", json!({"text": "of bea"})).await;
+    std::fs::write(host.data().join("toolyard.sqlite.schema-8"), "").expect("writes");
     let none = host.command(&["erase", "token:ann"]).await;
     assert_eq!(none.status.code(), Some(0), "{}", err(&none));
+    let kept = "toolyard.sqlite.schema-8 is from before an upgrade";
+    assert!(err(&none).contains(kept), "a copy that an upgrade kept is named: {}", err(&none));
     assert!(out(&none).starts_with("Nothing of token:ann in "), "{}", out(&none));
     for name in ["ann", "operator", "token:"] {
         let wrong = host.command(&["erase", name, "--yes"]).await;

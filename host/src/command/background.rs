@@ -39,12 +39,6 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let dir = RuntimeDir::create(&config.data, &options.name)?;
     let log = dir.open_log()?;
     start_log_to(&config, "info", Mutex::new(log))?;
-    std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(
-            event = "background.panicked", error = %panic,
-            "background host panicked"
-        )
-    }));
     if config.fingerprint() != options.settings {
         bail!("the configuration has changed since this server was started; start it again");
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_dispatch::{By, Caller, DataOwner, Dispatch, Fault, Holdings, visible};
 use toolyard_store::Backend;
+use toolyard_store::sqlite::kept_copies;
 
 /// The most live tasks that are read at once.
 const PAGE: u32 = 500;
@@ -150,6 +151,12 @@ async fn confirmed(config: &Config, of: &DataOwner, held: &Holdings) -> anyhow::
 
 fn report(config: &Config, of: &DataOwner, options: &Options, done: &Report, rewritten: bool) {
     let Report { cancelled, erased, .. } = done;
+    for copy in kept_copies(&config.data).unwrap_or_default() {
+        tell!(
+            "{} is from before an upgrade, and nothing is erased there; remove it.",
+            visible::line(&copy.display().to_string())
+        );
+    }
     if options.json {
         output::json(serde_json::json!({
             "principal": of.to_string(),

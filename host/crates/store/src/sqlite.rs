@@ -31,6 +31,7 @@ mod watch;
 mod writer;
 
 pub use error::SqliteOpenError;
+pub use schema::kept_copies;
 
 use crate::audit_buffer::AuditBuffer;
 use crate::encryption::{Keyring, Sealing};

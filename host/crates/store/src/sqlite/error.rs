@@ -51,6 +51,20 @@ pub enum SqliteOpenError {
         /// The latest schema that this release knows.
         known: i64,
     },
+    /// The file is of an earlier release, and cannot be copied before its upgrade.
+    #[error(
+        "cannot keep a copy of {} before its upgrade as {}; make room for it, or move the file away",
+        path.display(), copy.display()
+    )]
+    NotCopied {
+        /// The file.
+        path: PathBuf,
+        /// Where its copy would be.
+        copy: PathBuf,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The database contains values that are sealed with a key that was not provided.
     #[error(
         "{} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \

@@ -14,6 +14,11 @@ use std::time::{Duration, Instant};
 /// The name of the file in the data folder.
 pub(super) const FILE: &str = "toolyard.sqlite";
 
+/// The name of the copy of an older file, without the number of its schema.
+const COPY: &str = "toolyard.sqlite.schema-";
+/// The name of the copy until it is complete.
+const PART: &str = "toolyard.sqlite.part";
+
 /// "tool", which distinguishes an empty database of this program from one of another program.
 const APPLICATION_ID: i64 = 0x746f_6f6c;
 
@@ -409,12 +414,61 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), SqliteOpenErr
     // A second process waits here and then finds the tables ready.
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
     let from = version(&step, path)?;
+    if from == known {
+        return Ok(());
+    }
+    if from > 0 {
+        let copy = keep_copy(path, from)?;
+        tracing::warn!(
+            event = "store.upgraded", from, to = known, copy = %copy.display(),
+            "store of an earlier release is upgraded"
+        );
+    }
     for migration in &MIGRATIONS[usize::try_from(from).unwrap_or(0)..] {
         step.execute_batch(migration).map_err(fault)?;
     }
     step.pragma_update(None, "application_id", APPLICATION_ID).map_err(fault)?;
     step.pragma_update(None, "user_version", known).map_err(fault)?;
     step.commit().map_err(fault)
+}
+
+/// Copies the file, of the schema `from`, to a file beside it, with which the release that wrote it can go on. The
+/// caller's transaction keeps others from writing.
+fn keep_copy(path: &Path, from: i64) -> Result<PathBuf, SqliteOpenError> {
+    let copy = path.with_file_name(format!("{COPY}{from}"));
+    // It has its name only once it is complete and on the disk.
+    let part = path.with_file_name(PART);
+    let kept = || {
+        match std::fs::remove_file(&part) {
+            // A crash has left it.
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+        let name = part.to_str().ok_or("its name is not Unicode")?;
+        plain(path, Duration::ZERO)?.execute("VACUUM INTO ?1", [name])?;
+        file.sync_all()?;
+        std::fs::rename(&part, &copy)?;
+        std::fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(())
+    };
+    kept().map_err(|source| {
+        // What is left of it would take the room that is missing.
+        drop(std::fs::remove_file(&part));
+        SqliteOpenError::NotCopied { path: path.to_owned(), copy: copy.clone(), source }
+    })?;
+    Ok(copy)
+}
+
+/// The copies in a data folder that upgrades have kept.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn kept_copies(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let files = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    let is_copy = |file: &std::fs::DirEntry| file.file_name().to_string_lossy().starts_with(COPY);
+    Ok(files.into_iter().filter(is_copy).map(|file| file.path()).collect())
 }
 
 /// A single statement reads all three in the same snapshot, because another process may be creating the

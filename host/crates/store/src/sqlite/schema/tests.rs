@@ -31,6 +31,39 @@ fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds(
 }
 
 #[test]
+fn an_upgrade_keeps_a_copy_of_the_file_that_only_its_owner_can_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
+    drop(first_schema(&folder.path().join(FILE)));
+    // Left by a crash in the middle of a copy.
+    std::fs::write(folder.path().join(PART), "half").expect("writes");
+    drop(open());
+    drop(open());
+    let copies = kept_copies(folder.path()).expect("reads");
+    assert_eq!(copies, [folder.path().join("toolyard.sqlite.schema-1")]);
+    assert_eq!(std::fs::metadata(&copies[0]).expect("is there").permissions().mode() & 0o777, 0o600);
+    let old = Connection::open(&copies[0]).expect("opens");
+    assert_eq!(version(&old, &copies[0]).expect("is ours"), 1);
+    assert!(!folder.path().join(PART).exists());
+    let new = tempfile::tempdir().expect("a folder");
+    prepare(new.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
+    assert!(kept_copies(new.path()).expect("reads").is_empty(), "a new file has no earlier release");
+}
+
+#[test]
+fn a_file_that_cannot_be_copied_is_not_upgraded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(FILE);
+    drop(first_schema(&path));
+    std::fs::create_dir_all(folder.path().join("toolyard.sqlite.schema-1/full")).expect("makes");
+    let refused = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect_err("refuses");
+    assert!(refused.to_string().starts_with("cannot keep a copy of "), "{refused}");
+    assert_eq!(version(&Connection::open(&path).expect("opens"), &path).expect("is ours"), 1);
+    assert!(!folder.path().join(PART).exists());
+}
+
+#[test]
 fn a_statement_is_planned_once_whatever_is_bound_to_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_, on) = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
