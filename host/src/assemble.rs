@@ -141,10 +141,15 @@ impl Assembled {
         let reported = reports.clone();
         let publish = move |snapshot: Snapshot| {
             reported.lock().clone_from(&snapshot.plugins);
+            // Before a client can read the first list, and call a tool that is not in it.
+            if !publish.catalog().is_loaded() {
+                publish.catalog().set_loading(snapshot.loading.clone());
+            }
             // The same object means the same tools, so clients need no notification.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog().current()) {
                 publish.catalog().publish(snapshot.catalog);
             }
+            publish.catalog().set_loading(snapshot.loading);
             // Last, because a reader of the log may call a loaded tool at once.
             if let Some(call_log) = &call_log {
                 call_log.loaded(&snapshot.plugins);

@@ -7,6 +7,7 @@ use crate::session::{LATEST, initialize};
 use crate::tap::{Conversation, Violation, stands_aside};
 use rustix::process::Pid;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::process::Stdio as Pipe;
 use std::sync::Arc;
@@ -39,6 +40,12 @@ impl Stdio {
     pub fn start(setup: Setup) -> Self {
         let (folder, args) = setup.into_parts();
         Self::spawn(Arc::new(folder), args)
+    }
+
+    /// Its data folder.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
     }
 
     /// Starts another process on the same folders.

@@ -15,6 +15,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use toolyard_detach::{RuntimeDir, Socket, TAKEN, leave_session, until_idle};
 use toolyard_dispatch::DrainMode;
+use toolyard_engine::QuickCode;
 use toolyard_transport::http::{self, Listener};
 
 /// The options of `background-host`.
@@ -34,6 +35,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     leave_session();
     let mut config = configure(flags, None)?;
     config.assigns_tool_names = true;
+    config.quick_code = QuickCode::Meanwhile;
     // Before anything is written there.
     protect::data_folder(&config)?;
     let dir = RuntimeDir::create(&config.data, &options.name)?;

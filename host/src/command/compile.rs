@@ -8,8 +8,8 @@ use std::process::ExitCode;
 /// The options of `compile-component`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The arguments from the engine: input, output, the limits, and the effort.
-    #[arg(num_args = 5, required = true, allow_hyphen_values = true)]
+    /// The arguments from the engine: input, output, the limits, the effort, and the nice value.
+    #[arg(num_args = 6, required = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 

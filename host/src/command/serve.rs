@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolyard_connect::CLIENTS;
 use toolyard_dispatch::{DrainMode, DrainReport};
+use toolyard_engine::QuickCode;
 use toolyard_transport::http::{self, Listener};
 
 /// The options of `serve`.
@@ -35,6 +36,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     config.limits.audit_to.or_file();
     start_checks::check(&config)?;
     config.assigns_tool_names = true;
+    config.quick_code = QuickCode::Meanwhile;
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
         let hangup = Arc::new(Notify::new());

@@ -18,6 +18,7 @@ use tokio::runtime;
 use toolyard_cli::{bail_usage, output};
 use toolyard_detach::{BackgroundHost, Launch};
 use toolyard_dispatch::{Departure, DrainMode, DrainReport, Ids as _};
+use toolyard_engine::QuickCode;
 use toolyard_transport::relay::{self, RelaySettings};
 use toolyard_transport::stdio;
 
@@ -34,6 +35,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     config.assigns_tool_names = true;
+    config.quick_code = QuickCode::Meanwhile;
     start_log(&config, "warn")?;
     if options.detach || config.limits.detach {
         return relay(flags, &config);

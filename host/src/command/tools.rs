@@ -9,15 +9,17 @@ use crate::install::folder::PluginFolder;
 use crate::install::held;
 use crate::lock_file::stem;
 use crate::{assemble, plugin_folder};
+use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
+use toolyard_cli::nearest::nearest;
 use toolyard_cli::{output, say, tell};
-use toolyard_dispatch::{Catalog, OnClientTimeout, TaskSupport, ToolSpec, visible};
+use toolyard_dispatch::{Catalog, OnClientTimeout, RawJson, TaskSupport, ToolSpec, visible};
 use toolyard_engine::{PluginReport, PluginState, Plugins};
 use toolyard_manifest::{Limits, Unit};
 use toolyard_trust::lock::Signer;
 
-const COLUMNS: [Column<ToolSpec>; 7] = [
+const COLUMNS: [Column<ToolSpec>; 9] = [
     Column::new("TOOL", "tool", |spec| spec.name().into()),
     Column::new("TASKS", "taskSupport", |spec| spec.task_support.as_str().into()),
     Column::new("PLUGIN", "plugin", |spec| spec.plugin.as_str().into()),
@@ -25,15 +27,25 @@ const COLUMNS: [Column<ToolSpec>; 7] = [
     Column::member("digest", |spec| spec.digest.to_string().into()),
     Column::shown("DESCRIPTION", |spec| description(spec).lines().next().into()),
     Column::member("description", |spec| description(spec).into()),
+    Column::member("inputSchema", |spec| json(Some(&spec.description.input_schema))),
+    Column::member("outputSchema", |spec| json(spec.description.output_schema.as_ref())),
 ];
 
 fn description(spec: &ToolSpec) -> &str {
     spec.description.description.as_deref().unwrap_or_default()
 }
 
+/// JSON that the component gave, which was parsed before.
+fn json(text: Option<&RawJson>) -> serde_json::Value {
+    text.and_then(|text| serde_json::from_str(text.as_str()).ok()).unwrap_or_default()
+}
+
 /// The options of `tools`.
 #[derive(Debug, Args)]
 pub struct Options {
+    /// Show one tool as clients list it, with its schemas.
+    #[arg(value_name = "NAME", conflicts_with_all = ["limits", "bridge"])]
+    tool: Option<String>,
     /// Print JSON: one line for each tool, plugin with prompts or resources, and refused file.
     #[arg(long)]
     json: bool,
@@ -55,6 +67,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let engine = assemble::start_engine(&config)?;
         let mut plugins = Plugins::open(engine, config.plugins.clone());
         let snapshot = plugins.load().await;
+        if let Some(name) = &options.tool {
+            print_tool(&snapshot.catalog, name)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         if options.limits {
             print_limits(&snapshot.plugins, &config.limits, options.json);
             return Ok(print_refused(&snapshot.plugins, options.json));
@@ -95,6 +111,19 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         print_locked(&config, options.json)?;
         Ok(print_refused(&snapshot.plugins, options.json))
     })
+}
+
+/// Prints a tool as clients list it.
+fn print_tool(catalog: &Catalog, name: &str) -> anyhow::Result<()> {
+    let Some(tool) = catalog.get(name) else {
+        let nearest = nearest(name, catalog.tools().map(|tool| tool.spec().name()));
+        let hint = nearest
+            .map_or("`toolyard tools` lists them".to_owned(), |name| format!("did you mean `{name}`?"));
+        bail!("no tool `{}` in the plugin folder; {hint}", visible::line(name));
+    };
+    let shown = serde_json::to_value(&tool.spec().description)?;
+    say!("{}", serde_json::to_string_pretty(&shown)?);
+    Ok(())
 }
 
 /// Prints the sources and the signers of the plugins that the lock file lists, and the versions that wait.

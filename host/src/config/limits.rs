@@ -166,7 +166,7 @@ limits! {
     component: ByteSize = "plugins.component", "64MiB",
         "The largest component file that the host loads. Raise it for components that embed an interpreter or data; lower it if strangers provide components.";
     plugin_wait: Duration = "plugins.start-wait", "5s",
-        "How long the start of `toolyard serve`, and the first list of `toolyard stdio`, wait for components that still compile; the host adds their tools later. Raise it if clients must find all tools in the first list; lower it to start sooner. Many clients give up a server that takes 10 seconds.";
+        "How long the start of `toolyard serve`, and the first list of `toolyard stdio`, wait for components that still compile, if a plugin serves by then; the host adds their tools later. Raise it if clients must find all tools in the first list; lower it to start sooner. Many clients give up a server that takes 10 seconds.";
     lock: LockMode = "plugins.lock", "auto",
         "How far `toolyard.lock` in the plugin folder is obeyed: with `auto`, components that it lists must be as it says and others load; with `enforce`, only those that it lists load; with `off`, it is ignored. Choose `enforce` where every plugin must have been accepted.";
     require_signature: Requirement = "plugins.require-signature", "first-use",

@@ -51,28 +51,40 @@ impl Server {
 
     /// The same with these settings, each as `KEY=VALUE`.
     pub async fn toolyard_with(folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
-        Self::start(serve(&guests::binary(), settings), folder).await
+        Self::start_optimized(Command::new(guests::binary()), settings, folder).await
     }
 
     /// The same with the binary of another build.
     pub async fn toolyard_of(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
-        Self::start(serve(&std::path::absolute(binary)?, &[]), folder).await
+        Self::start_optimized(Command::new(std::path::absolute(binary)?), &[], folder).await
     }
 
     /// The same under valgrind, which logs the number of instructions. Uses few slots: valgrind cannot
     /// reserve the address space of a thousand.
     pub async fn toolyard_counted(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
-        // A component compiles slowly here, and the first call must find it.
-        let settings = ["calls.running=20", "plugins.start-wait=10min"];
-        let host = serve(&std::path::absolute(binary)?, &settings);
         let mut command = Command::new("valgrind");
         // Otherwise the functions that copy bytes would depend on the processor, and each byte would count.
         command.env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         // The process that compiles plugins must see the processor that the host sees.
-        command.arg("--trace-children=yes");
-        command.arg(host.get_program()).args(host.get_args());
-        Self::start(command, folder).await
+        command.arg("--trace-children=yes").arg(std::path::absolute(binary)?);
+        Self::start_optimized(command, &["calls.running=20"], folder).await
+    }
+
+    /// Starts `command` as a host, after its components are optimised: it would begin with code that was compiled
+    /// quickly.
+    async fn start_optimized(command: Command, settings: &[&str], folder: &Path) -> anyhow::Result<Self> {
+        let again = |arguments: &[&str]| {
+            let mut again = Command::new(command.get_program());
+            again.args(command.get_args()).args(arguments).args(["--plugins", "plugins", "--data", "data"]);
+            again.args(settings.iter().flat_map(|setting| ["--set", setting]));
+            again.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            again
+        };
+        std::fs::create_dir_all(folder)?;
+        let compiled = again(&["tools"]).current_dir(folder).output()?;
+        anyhow::ensure!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        Self::start(again(&["serve", "--listen", "127.0.0.1:0"]), folder).await
     }
 
     /// Starts the comparison server.
@@ -172,15 +184,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn serve(binary: &Path, settings: &[&str]) -> Command {
-    let mut command = Command::new(binary);
-    command.arg("serve").args(["--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"]);
-    for setting in settings {
-        command.args(["--set", setting]);
-    }
-    command
 }
 
 fn port(log: &str) -> Option<u16> {

@@ -15,7 +15,7 @@ use changes::CatalogChanges;
 use resource_index::ResourceIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::SetOnce;
+use tokio::sync::{SetOnce, watch};
 use tools_list::CatalogSnapshot;
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::{Catalog, Digest, Durability};
@@ -29,6 +29,10 @@ pub struct LiveCatalog {
     changes: CatalogChanges,
     /// The resources that plugins listed.
     pub(crate) resources: ResourceIndex,
+    /// The files of plugins whose tools are not known yet, because they are being compiled.
+    loading: watch::Sender<Vec<String>>,
+    /// Whether there are any.
+    is_loading: AtomicBool,
     /// Set when a catalog was put in place, because a task may have waited for one of its tools.
     published: AtomicBool,
     settings: Arc<Settings>,
@@ -52,6 +56,8 @@ impl LiveCatalog {
             loaded: SetOnce::new(),
             changes: CatalogChanges::default(),
             resources: ResourceIndex::default(),
+            loading: watch::Sender::default(),
+            is_loading: AtomicBool::new(false),
             published: AtomicBool::new(false),
             settings,
             access,
@@ -78,6 +84,22 @@ impl LiveCatalog {
             self.changes.compare(&former.catalog, &catalog);
         }
         self.published.store(true, Ordering::Relaxed);
+    }
+
+    /// Says which files of plugins are still being compiled, after the catalog of the others was put in place.
+    pub fn set_loading(&self, files: Vec<String>) {
+        self.is_loading.store(!files.is_empty(), Ordering::Relaxed);
+        self.loading.send_replace(files);
+    }
+
+    /// Whether files of plugins are still being compiled, so that tools may be missing.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.is_loading.load(Ordering::Relaxed)
+    }
+
+    /// Follows the files of plugins that are still being compiled. It changes with the catalog, too.
+    pub(crate) fn loading(&self) -> watch::Receiver<Vec<String>> {
+        self.loading.subscribe()
     }
 
     /// Notifies clients that each list may show other entries than before, although the catalog is the same.

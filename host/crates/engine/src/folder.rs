@@ -11,6 +11,7 @@ pub(crate) mod metrics;
 pub(crate) mod name_file;
 pub(crate) mod names;
 pub(crate) mod outsiders;
+mod pending;
 pub(crate) mod plugin;
 pub(crate) mod plugin_dir;
 pub(crate) mod plugins;

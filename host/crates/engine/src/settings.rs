@@ -44,6 +44,8 @@ pub enum QuickCode {
     Never,
     /// Quick code is run if the cache has no other. A component without any is optimised.
     IfCached,
+    /// Quick code is run until the component is optimised, for a client that waits for the first list of tools.
+    Meanwhile,
     /// A component without optimised code is compiled quickly, for an author who waits after each change.
     Make,
 }

@@ -6,10 +6,14 @@ mod kit;
 
 use kit::{Folder, engine, ok, report, settings, state, why};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
-use toolyard_engine::{Compiler, PluginState, QuickCode, Settings};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use toolyard_engine::{Compiler, PluginState, Plugins, QuickCode, Settings, Snapshot};
+use toolyard_task::{Catalog, Tool};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -21,6 +25,9 @@ fn main() -> ExitCode {
     runtime.block_on(async {
         compiles_what_the_engine_takes().await;
         compiles_quickly_for_those_who_accept_that().await;
+        serves_with_quick_code_until_it_is_optimized().await;
+        goes_on_with_quick_code_that_cannot_be_optimized().await;
+        lists_what_it_knows_while_components_are_compiled_again().await;
         is_killed_when_its_time_is_up().await;
         cannot_take_more_memory_than_it_may().await;
         says_why_it_failed().await;
@@ -44,14 +51,20 @@ async fn compiles_what_the_engine_takes() {
         assert_eq!(ok(&kit::call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
     }
     let left = std::fs::read_dir(home.path().join("cache")).expect("a folder").count();
-    assert_eq!(left, 2, "the code and its note, no scratch files");
+    assert_eq!(left, 3, "the code, its note and the offer, no scratch files");
+}
+
+/// The number of codes in the cache.
+fn codes(cache: &Path) -> usize {
+    let files = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    files.filter(|file| file.path().extension().is_some_and(|end| end == "cwasm")).count()
 }
 
 async fn compiles_quickly_for_those_who_accept_that() {
     let folder = Folder::with(&[("add.wasm", "add")]);
     let home = tempfile::tempdir().expect("a folder");
     let cache = home.path().join("cache");
-    let code = || std::fs::read_dir(&cache).map_or(0, |files| files.count() / 2);
+    let code = || codes(&cache);
     // Quick code runs, and a host that wants optimised code does not take it for that.
     for (quick_code, is_made, codes) in [
         (QuickCode::Make, true, 1),
@@ -68,6 +81,114 @@ async fn compiles_quickly_for_those_who_accept_that() {
     }
     let settings = Settings { cache: None, quick_code: QuickCode::IfCached, ..child() };
     assert!(report(&folder.load(&engine(&settings)).await, "add.wasm").compiled_in.is_some());
+}
+
+/// Serves the folder, and returns what is published after the first load.
+async fn follow(
+    folder: &Folder,
+    settings: &Settings,
+) -> (Snapshot, mpsc::UnboundedReceiver<Snapshot>, DropGuard) {
+    let mut plugins = Plugins::open(engine(settings), folder.path());
+    let first = plugins.load_within(Duration::from_secs(60)).await;
+    let (sender, published) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let watch = plugins.watch(stop.clone(), move |snapshot| drop(sender.send(snapshot)));
+    tokio::spawn(watch);
+    (first, published, stop.drop_guard())
+}
+
+async fn serves_with_quick_code_until_it_is_optimized() {
+    let folder = Folder::with(&[("add.wasm", "add"), ("copy.wasm", "add")]);
+    folder.put("copy.toml", b"prefix = \"copy\"");
+    let home = tempfile::tempdir().expect("a folder");
+    let cache = home.path().join("cache");
+    let codes = || codes(&cache);
+    let rescan = Duration::from_millis(50);
+    let settings =
+        Settings { cache: Some(cache.clone()), quick_code: QuickCode::Meanwhile, rescan, ..child() };
+    let (first, mut published, _stop) = follow(&folder, &settings).await;
+    assert_eq!(
+        (state(&first, "add.wasm"), codes()),
+        (&PluginState::Serving, 1),
+        "only quick code is waited for"
+    );
+    let both =
+        [first.catalog.get("add"), first.catalog.get("copy_add")].map(|tool| tool.expect("is there").clone());
+    let is_new = |next: &Snapshot, old: &Arc<dyn Tool>| {
+        let new = next.catalog.get(old.spec().name()).expect("it stays");
+        assert_eq!(new.spec(), old.spec(), "so that no client is told of a change");
+        !Arc::ptr_eq(new, old)
+    };
+    let last = loop {
+        let next = published.recv().await.expect("the host follows the folder");
+        if both.iter().all(|old| is_new(&next, old)) {
+            break next;
+        }
+    };
+    assert_eq!(codes(), 2, "optimised once, for both files");
+    for catalog in [&first.catalog, &last.catalog] {
+        assert_eq!(ok(&kit::call(catalog, "copy_add", "{\"a\":1,\"b\":2}").await), "3");
+    }
+    let again = folder.load(&engine(&settings)).await;
+    assert!(report(&again, "add.wasm").compiled_in.is_none() && codes() == 2, "it is found optimised");
+}
+
+async fn goes_on_with_quick_code_that_cannot_be_optimized() {
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    let home = tempfile::tempdir().expect("a folder");
+    let attempts = home.path().join("attempts");
+    let script = "case \"$*\" in *optimize*) echo >> \"$0\"; exit 3;; esac; exec \"$1\" compile \"$@\"";
+    let script = script.replace("\"$@\"", "\"$2\" \"$3\" \"$4\" \"$5\" \"$6\" \"$7\"");
+    let own = std::env::current_exe().expect("a path").display().to_string();
+    let args = vec!["-c".to_owned(), script, attempts.display().to_string(), own];
+    let compiler = Compiler::Child { program: PathBuf::from("/bin/sh"), args };
+    let settings = Settings {
+        compiler,
+        quick_code: QuickCode::Meanwhile,
+        rescan: Duration::from_millis(20),
+        settle: Duration::from_millis(10),
+        ..child()
+    };
+    let (first, mut published, _stop) = follow(&folder, &settings).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let tried = std::fs::read_to_string(&attempts).expect("it was tried");
+    assert_eq!(tried.lines().count(), 1, "and not again");
+    let last = std::iter::from_fn(|| published.try_recv().ok()).last().unwrap_or(first);
+    assert_eq!(state(&last, "add.wasm"), &PluginState::Serving);
+    assert_eq!(ok(&kit::call(&last.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+}
+
+async fn lists_what_it_knows_while_components_are_compiled_again() {
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    let home = tempfile::tempdir().expect("a folder");
+    let cache = home.path().join("cache");
+    let settings = Settings { cache: Some(cache.clone()), ..child() };
+    let before = folder.load(&engine(&settings)).await;
+    let shown = |catalog: &Catalog| catalog.get("add").map(|tool| tool.spec().clone());
+    for (script, ends_well) in [("sleep 2; exec \"$0\" compile \"$@\"", true), ("sleep 2; exit 1", false)] {
+        // As a host of another version does, which cannot use this code.
+        for file in std::fs::read_dir(&cache).expect("a folder").flatten() {
+            if file.path().extension().is_some_and(|end| end == "cwasm") {
+                std::fs::remove_file(file.path()).expect("removes");
+            }
+        }
+        let own = std::env::current_exe().expect("a path").display().to_string();
+        let args = vec!["-c".to_owned(), script.to_owned(), own];
+        let compiler = Compiler::Child { program: PathBuf::from("/bin/sh"), args };
+        let settings = Settings { compiler, ..settings.clone() };
+        let (first, mut published, _stop) = follow(&folder, &settings).await;
+        assert_eq!(first.loading, ["add.wasm"], "nothing was compiled yet");
+        assert_eq!(shown(&first.catalog), shown(&before.catalog));
+        let answer = kit::call(&first.catalog, "add", "{\"a\":1,\"b\":2}").await;
+        let last = published.recv().await.expect("the host follows the folder");
+        if ends_well {
+            assert_eq!(ok(&answer), "3");
+            assert_eq!(shown(&last.catalog), shown(&before.catalog));
+        } else {
+            assert!(kit::error(&answer).contains("could not be compiled"), "{answer:?}");
+            assert!(last.catalog.is_empty());
+        }
+    }
 }
 
 async fn is_killed_when_its_time_is_up() {

@@ -36,7 +36,7 @@ impl TaskSupport {
 }
 
 /// A tool, as `tools/list` shows it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolDescription {
     /// The name of the tool (TL-3).
@@ -67,7 +67,7 @@ pub struct ToolDescription {
 }
 
 /// How a tool is called.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
     /// Whether it may be called as a task.

@@ -40,7 +40,7 @@ pub trait Provider: Send + Sync + 'static {
 }
 
 /// The fixed properties of a provider.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProviderSpec {
     /// The plugin's file name, for people.
     pub plugin: String,

@@ -112,7 +112,7 @@ pub struct CheckOrder {
 }
 
 /// The fixed properties of a tool.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// The entry of `tools/list`.
     pub description: ToolDescription,

@@ -54,13 +54,13 @@ impl CatalogChanges {
         });
     }
 
-    /// Counts the lists that differ between two catalogs. Equal objects mean an equal list; a
-    /// reloaded plugin is a different object.
+    /// Counts the lists that differ between two catalogs. A plugin that was optimised is another object with the same
+    /// entries; one of another component counts as changed, since its resources may differ.
     pub fn compare(&self, old: &Catalog, new: &Catalog) {
         let same_tools =
-            old.len() == new.len() && old.tools().zip(new.tools()).all(|(a, b)| Arc::ptr_eq(a, b));
+            old.len() == new.len() && old.tools().zip(new.tools()).all(|(a, b)| a.spec() == b.spec());
         let same_providers = old.providers().len() == new.providers().len()
-            && old.providers().iter().zip(new.providers()).all(|(a, b)| Arc::ptr_eq(a, b));
+            && old.providers().iter().zip(new.providers()).all(|(a, b)| a.spec() == b.spec());
         let any = |of: fn(&Offers) -> bool| of(&offers(old)) || of(&offers(new));
         self.lists.send_modify(|lists| {
             lists.tools += u64::from(!same_tools);
@@ -82,11 +82,11 @@ fn offers(catalog: &Catalog) -> Offers {
 }
 
 impl LiveCatalog {
-    /// The lists that plugins offer besides tools now. All of them before the first catalog: a client asks for none
-    /// that it was not told of.
+    /// The lists that plugins offer besides tools now. All of them while components are being compiled: a client asks
+    /// for none that it was not told of.
     #[must_use]
     pub fn offers(&self) -> Offers {
-        if !self.is_loaded() {
+        if !self.is_loaded() || self.is_loading() {
             return Offers::ALL;
         }
         offers(&self.snapshot.load().catalog)

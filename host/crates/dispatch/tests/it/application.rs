@@ -17,7 +17,7 @@ use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_kit::{done, memory, tool};
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{Progress, TaskStatus};
-use toolyard_task::{RunContext, TaskId, Tool};
+use toolyard_task::{Catalog, RunContext, TaskId, Tool};
 
 fn simple(tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
     let store = memory();
@@ -36,6 +36,33 @@ async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
     assert!(matches!(reply, Some(Ok(CallReply::Result(_)))), "in its first poll");
     assert!(!faulty.intercept.used.load(Ordering::SeqCst));
     assert_eq!(dispatch.load().runs, 0);
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_is_being_compiled_waits_for_it() {
+    let dispatch = simple(vec![tool("quick", |_| async { done("x") })]);
+    let begin = |name: &'static str, task: bool| {
+        let dispatch = dispatch.clone();
+        tokio::spawn(
+            async move { dispatch.call(&caller(), call(name, task, Arc::new(NoClientChannel))).await },
+        )
+    };
+    dispatch.catalog().set_loading(vec!["late.wasm".to_owned()]);
+    let known = begin("quick", false).await.expect("ends");
+    assert!(matches!(known, Ok(CallReply::Result(_))), "what is there waits for nothing");
+    let late = [begin("late", false), begin("late", true)];
+    let other = begin("other", false);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(late.iter().all(|call| !call.is_finished()));
+    let tools = [tool("quick", |_| async { done("x") }), tool("late", |_| async { done("y") })];
+    dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("two names")));
+    dispatch.catalog().set_loading(vec!["other.wasm".to_owned()]);
+    let [plain, task] = late.map(|call| async { call.await.expect("ends") });
+    assert!(matches!(plain.await, Ok(CallReply::Result(_))));
+    assert!(matches!(task.await, Ok(CallReply::Created(_))));
+    assert!(!other.is_finished());
+    dispatch.catalog().set_loading(Vec::new());
+    assert!(matches!(other.await.expect("ends"), Err(Fault::UnknownTool(name)) if name == "other"));
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@
 //! handle is kept, so a user who can write to the parent folder and rename the cache cannot put
 //! another folder in its place.
 //!
-//! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is
-//! known, the component's offer. A component that was made from a core module is also kept, as
+//! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum. Its offer is in a third, under a key
+//! that does not depend on the engine, so it is known before the component is compiled again. A component that was made from a core module is also kept, as
 //! `KEY.wasm`, which starts with its checksum.
 
 use crate::error::StartError;
@@ -22,6 +22,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use toolyard_task::Digest;
 use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
 
@@ -47,9 +48,14 @@ pub(crate) struct Cache {
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     code: Check,
-    offer: Option<ComponentOffer>,
+}
+
+/// The contents of the file of an offer.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptOffer {
+    offer: ComponentOffer,
     /// The checksum of the offer: a damaged schema would refuse a good plugin.
-    offer_sum: Option<String>,
+    sum: String,
 }
 
 /// The size and checksum of a file at the time when it was written. They detect damage by a disk or
@@ -86,31 +92,9 @@ pub(crate) struct ComponentOffer {
     pub prompts: Vec<PromptDescription>,
 }
 
-/// An entry that the cache found.
-pub(crate) struct CachedCode {
-    pub component: Component,
-    pub offer: Option<ComponentOffer>,
-}
-
 impl ComponentOffer {
     fn sum(&self) -> serde_json::Result<String> {
         Ok(hex(&Sha256::digest(serde_json::to_vec(self)?)))
-    }
-}
-
-impl Note {
-    fn whole_offer(self) -> Option<ComponentOffer> {
-        let offer = self.offer?;
-        let is_whole = self.offer_sum.is_some() && offer.sum().ok() == self.offer_sum;
-        if !is_whole {
-            tracing::warn!(
-                event = "cache.entry_rejected",
-                kind = "description",
-                reason = "its checksum does not match",
-                "cache entry is not usable; making it again"
-            );
-        }
-        is_whole.then_some(offer)
     }
 }
 
@@ -152,11 +136,12 @@ impl Cache {
 
     /// Whether there is an entry of this key. It may be damaged.
     pub fn has(&self, key: &str) -> bool {
-        self.note(key).is_ok_and(|note| note.is_some())
+        let is_there = |file: Result<Option<File>, String>| file.is_ok_and(|file| file.is_some());
+        is_there(self.open_own(&note_name(key))) && is_there(self.open_own(&code_name(key)))
     }
 
     /// The machine code of this key, if the cache has an undamaged copy.
-    pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<CachedCode> {
+    pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<Component> {
         self.take(engine, key).unwrap_or_else(|why| {
             let path = self.dir.join(code_name(key));
             tracing::warn!(
@@ -168,14 +153,13 @@ impl Cache {
     }
 
     /// As `load`: `None` if the code is missing, an error if it is unusable.
-    fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<CachedCode>, String> {
+    fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<Component>, String> {
         let Some(note) = self.note(key)? else { return Ok(None) };
         let Some(file) = self.open_own(&code_name(key))? else { return Ok(None) };
         if Check::of(&file).map_err(|error| error.to_string())? != note.code {
             return Err("it is damaged".to_owned());
         }
-        let component = component_of(engine, &file).map_err(|error| format!("{error:#}"))?;
-        Ok(Some(CachedCode { component, offer: note.whole_offer() }))
+        component_of(engine, &file).map(Some).map_err(|error| format!("{error:#}"))
     }
 
     /// The note of this key; `None` also if the file is not a valid note.
@@ -236,7 +220,7 @@ impl Cache {
         let failed = |error: std::io::Error| format!("the machine code could not be stored: {error}");
         let gone = || "the machine code is gone".to_owned();
         let file = self.open_own(&code.name)?.ok_or_else(gone)?;
-        let note = Note { code: Check::of(&file).map_err(failed)?, offer: None, offer_sum: None };
+        let note = Note { code: Check::of(&file).map_err(failed)? };
         code.rename(&code_name(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
         if let Err(error) = self.trim() {
@@ -246,7 +230,7 @@ impl Cache {
             );
         }
         let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
-        taken.map(|kept| kept.component).ok_or_else(gone)
+        taken.ok_or_else(gone)
     }
 
     /// Removes the files that were used longest ago, until at most [`MAX_BYTES`] are left.
@@ -273,14 +257,28 @@ impl Cache {
         Ok(())
     }
 
+    /// The offer of this component, if the cache has an undamaged copy.
+    pub fn offer(&self, digest: &Digest) -> Option<ComponentOffer> {
+        let kept = self.read_own(&note_name(&offer_key(digest)));
+        let kept: KeptOffer = serde_json::from_slice(&kept.ok()??).ok()?;
+        let is_whole = kept.offer.sum().is_ok_and(|sum| sum == kept.sum);
+        if !is_whole {
+            tracing::warn!(
+                event = "cache.entry_rejected",
+                kind = "description",
+                reason = "its checksum does not match",
+                "cache entry is not usable; making it again"
+            );
+        }
+        is_whole.then_some(kept.offer)
+    }
+
     /// Stores a component's offer. A failure only costs time later.
-    pub fn keep_offer(&self, key: &str, offer: &ComponentOffer) {
-        let kept = self.note(key).and_then(|note| {
-            let note = note.ok_or_else(|| "its note is gone".to_owned())?;
-            let offer_sum = Some(offer.sum().map_err(|error| error.to_string())?);
-            let note = Note { code: note.code, offer: Some(offer.clone()), offer_sum };
-            self.write_note(key, &note).map_err(|error| error.to_string())
-        });
+    pub fn keep_offer(&self, digest: &Digest, offer: &ComponentOffer) {
+        let kept = offer
+            .sum()
+            .map_err(std::io::Error::other)
+            .and_then(|sum| self.write_note(&offer_key(digest), &KeptOffer { offer: offer.clone(), sum }));
         if let Err(error) = kept {
             tracing::warn!(
                 event = "cache.entry_not_written", kind = "description", %error,
@@ -326,11 +324,16 @@ impl Cache {
         }
     }
 
-    fn write_note(&self, key: &str, note: &Note) -> std::io::Result<()> {
+    fn write_note(&self, key: &str, note: &impl Serialize) -> std::io::Result<()> {
         let scratch = self.scratch("json");
         scratch.write(&serde_json::to_vec(note)?)?;
         scratch.rename(&note_name(key))
     }
+}
+
+/// The key of a component's offer, for this version of the contract.
+fn offer_key(digest: &Digest) -> String {
+    hex(&Sha256::digest(format!("offer of toolyard:plugin@0.1.0 {}", digest.0)))
 }
 
 fn code_name(key: &str) -> String {

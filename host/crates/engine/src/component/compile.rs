@@ -2,10 +2,10 @@
 //! child process.
 //!
 //! Cranelift cannot be interrupted, and a component can be crafted to take minutes and gigabytes.
-//! Therefore a child of the same program compiles, at low priority and under limits that the kernel
-//! enforces. The parent kills it when its time is up.
+//! Therefore a child of the same program compiles, under limits that the kernel enforces, and at low priority once
+//! the host serves clients. The parent kills it when its time is up.
 
-use crate::component::cache::{CachedCode, Scratch};
+use crate::component::cache::Scratch;
 use crate::component::compile_turn::CompileTurn;
 use crate::component::componentize::componentize;
 use crate::component::magic::{WasmKind, magic};
@@ -22,12 +22,15 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use toolyard_manifest::Unit;
+use wasmtime::component::Component;
 
 /// Address space of the child beyond the compilation's limit: the program itself, its stacks, and
 /// the allocator's reservation for each thread.
 const CHILD_BASE: u64 = 1 << 30;
 /// The number of the child's threads.
 const CHILD_THREADS: u32 = 2;
+/// The nice value of the child if nobody waits for the component: clients' calls come first.
+const NICE: &str = "10";
 /// How many bytes of the child's error output are kept.
 const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 
@@ -82,7 +85,7 @@ pub(crate) fn code(
     turn: &mut CompileTurn,
     bytes: &[u8],
     (key, kind): (&str, CodeKind),
-) -> Result<(CachedCode, Source), Refusal> {
+) -> Result<(Component, Source), Refusal> {
     if let Some(kept) = tools.cache.load(tools.wasm, key) {
         return Ok((kept, Source::Cache));
     }
@@ -98,7 +101,7 @@ pub(crate) fn code(
         }
     }
     let component = tools.cache.keep(tools.wasm, key, &output).map_err(Refusal::NoCompiler)?;
-    Ok((CachedCode { component, offer: None }, Source::Compiled(began.elapsed())))
+    Ok((component, Source::Compiled(began.elapsed())))
 }
 
 /// Gets the component that a core module becomes, from the cache or by making it. Blocks until
@@ -158,6 +161,7 @@ fn in_child(
         .arg(settings.compile_memory.to_string())
         .arg((settings.compile_time.as_secs() + 1).to_string())
         .arg(kind.as_str())
+        .arg(if turn.is_awaited { "0" } else { NICE })
         // The host's environment may hold secrets, so the child does not inherit it.
         .env_clear()
         .env("RAYON_NUM_THREADS", CHILD_THREADS.to_string())
@@ -215,9 +219,9 @@ fn in_child(
 /// Runs as the child process that [`Compiler::Child`] starts: compiles one component to machine
 /// code, or turns one core module into a component.
 ///
-/// `arguments` are the last five of the command line: the input path and the output path, both in
+/// `arguments` are the last six of the command line: the input path and the output path, both in
 /// the child's working directory, the memory limit in bytes, the limit of processor time in seconds,
-/// and `optimize`, `quick` or `journal`. Errors go to standard error.
+/// `optimize`, `quick` or `journal`, and the nice value. Errors go to standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {
@@ -231,15 +235,15 @@ pub fn compile_child(arguments: &[OsString]) -> ExitCode {
 }
 
 fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
-    let [input, output, memory, seconds, kind] = arguments else {
-        return Err("expected: INPUT OUTPUT MEMORY SECONDS KIND".to_owned());
+    let [input, output, memory, seconds, kind, nice] = arguments else {
+        return Err("expected: INPUT OUTPUT MEMORY SECONDS KIND NICE".to_owned());
     };
     let Some(kind) = CodeKind::ALL.into_iter().find(|known| kind == known.as_str()) else {
         return Err(format!("KIND is one of {}", CodeKind::ALL.map(CodeKind::as_str).join(", ")));
     };
     let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
-    let (Some(memory), Some(seconds)) = (number(memory), number(seconds)) else {
-        return Err("MEMORY and SECONDS are numbers".to_owned());
+    let (Some(memory), Some(seconds), Some(nice)) = (number(memory), number(seconds), number(nice)) else {
+        return Err("MEMORY, SECONDS and NICE are numbers".to_owned());
     };
     let limit = |resource, most: u64| {
         rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
@@ -249,7 +253,7 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     limit(Resource::Cpu, seconds.saturating_mul(u64::from(CHILD_THREADS)))?;
     limit(Resource::Core, 0)?;
     // Both are optional: the child compiles without them.
-    let _ = rustix::process::nice(10);
+    let _ = rustix::process::nice(i32::try_from(nice).unwrap_or(19));
     // Elsewhere the limits end a child that has lost its host.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

@@ -25,6 +25,8 @@ pub(crate) enum Lane {
 
 /// A slot in a lane.
 pub(crate) struct CompileTurn {
+    /// Whether somebody waits for the component, and no call is under way yet.
+    pub is_awaited: bool,
     /// `None` for a file that is loaded alone.
     place: Option<LaneSlot>,
 }
@@ -59,14 +61,14 @@ impl Lanes {
             permit = places.clone().acquire_owned() => permit.ok()?,
         };
         let place = LaneSlot { lanes: self.clone(), lane, permit, began: Instant::now(), cancelled };
-        Some(CompileTurn { place: Some(place) })
+        Some(CompileTurn { is_awaited: false, place: Some(place) })
     }
 }
 
 impl CompileTurn {
     /// The turn of a file that is loaded alone. It never ends early.
     pub const fn alone() -> Self {
-        Self { place: None }
+        Self { is_awaited: true, place: None }
     }
 
     /// Whether the load must stop: it was cancelled, or it took too long for the quick lane and the

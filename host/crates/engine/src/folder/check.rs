@@ -162,7 +162,10 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         seen,
         lock: None,
         reads_secrets: false,
+        is_awaited: true,
+        optimizes: false,
         former: None,
+        known: None,
         components: Arc::default(),
     };
     let plugin = file.plugin()?;

@@ -28,29 +28,29 @@ pub(crate) fn digest(bytes: &[u8]) -> Digest {
 }
 
 /// Makes a component ready. Blocks during the compilation and while `runtime` drives the guest's
-/// listing functions. [`Refusal::Interrupted`] means that the turn ended first.
+/// listing functions. [`Refusal::Interrupted`] means that the turn ended first. With `optimized`, no quick
+/// code will do.
 pub(crate) fn load(
     engine: &Engine,
     (runtime, turn): (&Handle, &mut CompileTurn),
-    file: &str,
-    bytes: &[u8],
+    (file, bytes): (&str, &[u8]),
     digest: Digest,
+    optimized: bool,
 ) -> Result<LoadedComponent, Refusal> {
     let kind = inspect::kind(file, bytes)?;
-    let (key, code_kind) = code_key(engine, &digest);
+    let (key, code_kind) = code_key(engine, &digest, optimized);
     let made = match kind {
         WasmKind::Component => None,
         WasmKind::TypedModule => Some(compile::component(engine.toolchain(), turn, bytes, &key)?),
     };
     let binary = made.as_deref().unwrap_or(bytes);
     let surface = inspect::inspect(binary)?;
-    let (kept, source) = compile::code(engine.toolchain(), turn, binary, (&key, code_kind))?;
-    let component = kept.component;
+    let (component, source) = compile::code(engine.toolchain(), turn, binary, (&key, code_kind))?;
     let needs = resources(&component)?;
     let exports = Exports::of(&component)?;
     let pre =
         engine.linker.instantiate_pre(&component).map_err(|error| Refusal::Contract(format!("{error:#}")))?;
-    let (offer, is_new) = match kept.offer {
+    let (offer, is_new) = match engine.cache.offer(&digest) {
         Some(offer) => (offer, false),
         None => {
             let file = file.into();
@@ -73,7 +73,7 @@ pub(crate) fn load(
     };
     let prompts = prompts::declare(offer.prompts.clone())?;
     if is_new {
-        engine.cache.keep_offer(&key, &offer);
+        engine.cache.keep_offer(&digest, &offer);
     }
     let compiled_in = match source {
         Source::Cache => None,
@@ -91,6 +91,7 @@ pub(crate) fn load(
         declared,
         prompts,
         compiled_in,
+        is_quick: code_kind == CodeKind::Quick,
         journalled: OnceLock::new(),
     })
 }
@@ -116,12 +117,11 @@ pub(crate) fn load_journalled(
         WasmKind::TypedModule => Some(compile::component(tools, turn, bytes, &key)?),
     };
     let binary = made.as_deref().unwrap_or(bytes);
-    let (kept, _) = compile::code(tools, turn, binary, (&key, CodeKind::Journalled))?;
-    let exports = Exports::of(&kept.component)?;
-    let pre =
-        linker.instantiate_pre(&kept.component).map_err(|error| Refusal::Contract(format!("{error:#}")))?;
+    let (code, _) = compile::code(tools, turn, binary, (&key, CodeKind::Journalled))?;
+    let exports = Exports::of(&code)?;
+    let pre = linker.instantiate_pre(&code).map_err(|error| Refusal::Contract(format!("{error:#}")))?;
     let functions = match component.surface.is_plain {
-        true => Functions::of(tools.wasm, &kept.component, binary, &engine.settings)?.0,
+        true => Functions::of(tools.wasm, &code, binary, &engine.settings)?.0,
         false => Functions::default(),
     };
     // Another load of the same component may have been first.
@@ -129,19 +129,23 @@ pub(crate) fn load_journalled(
     Ok(())
 }
 
+/// Whether the cache has code that would run.
+pub(crate) fn has_code(engine: &Engine, digest: &Digest) -> bool {
+    engine.cache.has(&code_key(engine, digest, false).0)
+}
+
 /// The key of the code to run, and its kind if it has to be made.
-fn code_key(engine: &Engine, digest: &Digest) -> (String, CodeKind) {
+fn code_key(engine: &Engine, digest: &Digest, optimized: bool) -> (String, CodeKind) {
     let key = |kind: CodeKind| (engine.cache.key(&engine.wasm, &digest.0, kind.key()), kind);
-    let optimized = key(CodeKind::Optimized);
-    if engine.settings.quick_code == QuickCode::Never || engine.cache.has(&optimized.0) {
-        return optimized;
-    }
+    let best = key(CodeKind::Optimized);
     let quick = key(CodeKind::Quick);
-    if engine.settings.quick_code == QuickCode::Make || engine.cache.has(&quick.0) {
-        quick
-    } else {
-        optimized
-    }
+    let runs_quick = !optimized
+        && match engine.settings.quick_code {
+            QuickCode::Never => false,
+            QuickCode::IfCached => engine.cache.has(&quick.0),
+            QuickCode::Make | QuickCode::Meanwhile => true,
+        };
+    if runs_quick && !engine.cache.has(&best.0) { quick } else { best }
 }
 
 /// The resources that an instance needs.

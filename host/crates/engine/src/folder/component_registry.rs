@@ -75,6 +75,23 @@ impl ComponentRegistry {
     }
 }
 
+impl ComponentRegistry {
+    /// A component that has optimised code.
+    pub fn optimized(&self, digest: &str) -> Option<Arc<LoadedComponent>> {
+        match self.0.lock().entries.get(digest) {
+            Some(Entry::Loaded(code)) => code.upgrade().filter(|code| !code.is_quick),
+            _ => None,
+        }
+    }
+
+    /// Puts a component in place of the same one with quick code.
+    pub fn replace(&self, code: &Arc<LoadedComponent>) {
+        if let Some(entry @ Entry::Loaded(_)) = self.0.lock().entries.get_mut(&code.digest.0) {
+            *entry = Entry::Loaded(Arc::downgrade(code));
+        }
+    }
+}
+
 impl LoadPermit {
     pub fn digest(&self) -> &str {
         &self.digest

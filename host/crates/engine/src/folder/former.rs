@@ -83,7 +83,8 @@ impl FormerComponents {
             (engine.clone(), file.clone(), digest.clone(), Handle::current());
         let load = move || {
             let mut turn = CompileTurn::alone();
-            let loaded = component_loader::load(&engine, (&runtime, &mut turn), &file, &bytes, digest)?;
+            let loaded =
+                component_loader::load(&engine, (&runtime, &mut turn), (&file, &bytes), digest, false)?;
             component_loader::load_journalled(&engine, &mut turn, (&file, &bytes), &loaded)?;
             Ok(Arc::new(loaded))
         };

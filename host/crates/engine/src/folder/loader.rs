@@ -4,18 +4,21 @@ use crate::component::compile_turn::CompileTurn;
 use crate::error::Refusal;
 use crate::folder::component_loader;
 use crate::folder::component_registry::{ComponentRegistry, LoadPermit, Lookup};
-use crate::folder::plugin::Plugin;
+use crate::folder::pending::KnownDefinitions;
+use crate::folder::plugin::{self, Plugin};
 use crate::folder::plugin_dir::PluginDir;
 use crate::folder::scan::{self, FileStamps};
 use crate::grant::Pins;
-use crate::lock::{self, LockEntries, LockedPlugin, MAX_PROVENANCE_BYTES};
+use crate::lock::{self, DeclaredDefinition, LockEntries, LockedPlugin, MAX_PROVENANCE_BYTES};
 use crate::run::engine::Engine;
-use crate::run::loaded::LoadedComponent;
+use crate::run::loaded::{self, LoadedComponent};
+use crate::settings::QuickCode;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use toolyard_manifest::{self as manifest, Manifest, ManifestError, Source};
+use toolyard_task::Digest;
 
 /// The state of one file.
 #[derive(Clone)]
@@ -31,6 +34,8 @@ pub(crate) struct LoadedFile {
     pub fault: Option<Refusal>,
     /// The plugin made from `code` and `manifest`.
     pub built: Result<Arc<Plugin>, Refusal>,
+    /// Whether the code was compiled quickly, and is to be optimised.
+    pub is_quick: bool,
 }
 
 impl LoadedFile {
@@ -78,6 +83,7 @@ impl LoadedFile {
                 code: former.code.clone(),
                 fault: Some(fault),
                 built: former.built.clone(),
+                is_quick: false,
             },
             None => Self {
                 seen,
@@ -87,6 +93,7 @@ impl LoadedFile {
                 code: None,
                 fault: None,
                 built: Err(fault),
+                is_quick: false,
             },
         }
     }
@@ -112,8 +119,14 @@ pub(crate) struct FileLoader {
     pub lock: Option<Arc<dyn LockEntries>>,
     /// Whether its secrets are read again, although no file changed.
     pub reads_secrets: bool,
+    /// Whether somebody waits for it, and no call is under way yet.
+    pub is_awaited: bool,
+    /// Whether its component, which serves with quick code, is optimised.
+    pub optimizes: bool,
     pub former: Option<Arc<LoadedFile>>,
     pub components: Arc<ComponentRegistry>,
+    /// Who learns of definitions that are known before the component is compiled.
+    pub known: Option<mpsc::UnboundedSender<KnownDefinitions>>,
 }
 
 /// The outcome of one turn.
@@ -138,7 +151,9 @@ impl FileLoader {
     /// Loads the file within a turn. `claim` is the permit from an earlier turn. Blocks.
     pub fn load(&self, turn: &mut CompileTurn, claim: Option<LoadPermit>) -> Step {
         let former = self.former.as_deref();
-        if let Some(former) = former.filter(|former| former.seen == self.seen && !self.reads_secrets)
+        let is_same =
+            |former: &&LoadedFile| former.seen == self.seen && !self.reads_secrets && !self.optimizes;
+        if let Some(former) = former.filter(is_same)
             && let Some((code, manifest)) = former.without_grants()
         {
             let mut held = former.clone();
@@ -155,6 +170,7 @@ impl FileLoader {
             pins: former.map(|former| former.pins.clone()).unwrap_or_default(),
             manifest_text,
             manifest,
+            is_quick: false,
         };
         let manifest = match &held.manifest {
             Ok(manifest) => manifest.clone(),
@@ -172,8 +188,23 @@ impl FileLoader {
         if !manifest.enabled {
             return Step::Done(Arc::new(held));
         }
-        match self.code(turn, claim) {
-            Ok(code) => held.code = Some(code),
+        match self.code(turn, claim, &manifest) {
+            Ok(code) => {
+                held.is_quick = code.is_quick && self.engine.settings.quick_code == QuickCode::Meanwhile;
+                held.code = Some(code);
+            }
+            // What serves goes on with the code that it has.
+            Err(NoCode::Refused(_)) if self.optimizes && turn.is_cancelled() => return Step::Cancelled,
+            Err(NoCode::Refused(fault))
+                if self.optimizes
+                    && let Some(former) = former =>
+            {
+                tracing::warn!(
+                    event = "plugin.not_optimized", plugin = self.name, error = %fault,
+                    "cannot optimise plugin; its code stays slow"
+                );
+                return Step::Done(Arc::new(LoadedFile { is_quick: false, ..former.clone() }));
+            }
             Err(NoCode::Refused(fault)) => held.fault = Some(fault),
             Err(NoCode::Busy(other)) => return Step::Busy(other),
             Err(NoCode::Interrupted(_)) if turn.is_cancelled() => return Step::Cancelled,
@@ -258,6 +289,7 @@ impl FileLoader {
         &self,
         turn: &mut CompileTurn,
         claim: Option<LoadPermit>,
+        manifest: &Manifest,
     ) -> Result<Arc<LoadedComponent>, NoCode> {
         let settings = &self.engine.settings;
         let bounds = (settings.max_component_bytes, settings.others_may_write);
@@ -271,6 +303,23 @@ impl FileLoader {
             let checked = lock.check_component(&self.name, &digest.0);
             checked.map_err(|why| NoCode::Refused(Refusal::Locked(why)))?;
         }
+        if self.former.is_none() && claim.is_none() {
+            self.tell_definitions(&digest, manifest);
+        }
+        let load = |turn: &mut CompileTurn, digest| {
+            let file = (&*self.name, &*bytes);
+            component_loader::load(&self.engine, (&self.runtime, turn), file, digest, self.optimizes)
+                .map(Arc::new)
+        };
+        if self.optimizes {
+            return match self.components.optimized(&digest.0) {
+                Some(code) => Ok(code),
+                // The files that have it go on with its quick code, so none waits.
+                None => {
+                    load(turn, digest).inspect(|code| self.components.replace(code)).map_err(NoCode::Refused)
+                }
+            };
+        }
         let claim = match claim.filter(|claim| claim.digest() == digest.0) {
             Some(claim) => claim,
             None => match self.components.find(&digest.0) {
@@ -280,14 +329,29 @@ impl FileLoader {
                 Lookup::Vacant(claim) => claim,
             },
         };
-        match component_loader::load(&self.engine, (&self.runtime, turn), &self.name, &bytes, digest)
-            .map(Arc::new)
-        {
+        match load(turn, digest) {
             Err(Refusal::Interrupted) => Err(NoCode::Interrupted(claim)),
             loaded => {
                 claim.settle(&loaded);
                 loaded.map_err(NoCode::Refused)
             }
+        }
+    }
+
+    /// Tells the definitions of a component that has to be compiled, if they are known from an earlier load.
+    fn tell_definitions(&self, digest: &Digest, manifest: &Manifest) {
+        let Some(known) = self.known.as_ref().filter(|_| !component_loader::has_code(&self.engine, digest))
+        else {
+            return;
+        };
+        let Some(offer) = self.engine.cache.offer(digest) else { return };
+        // What is refused here is refused again, with the reason, when the component is compiled.
+        let Ok(tools) = plugin::specs((&self.name, digest, manifest), &offer.tools) else { return };
+        let judged =
+            self.check_lock_of(digest, loaded::definitions(offer.tools.iter(), &offer.prompts), manifest);
+        if judged.is_ok() && !tools.is_empty() {
+            // The folder may be closed by now.
+            drop(known.send(KnownDefinitions { file: self.name.clone(), tools }));
         }
     }
 
@@ -314,16 +378,25 @@ impl FileLoader {
     /// Checks the grants and the signatures of a plugin against the lock file. The component may be the version
     /// before the one in the folder.
     fn check_lock(&self, code: &LoadedComponent, manifest: &Manifest) -> Result<(), Refusal> {
+        self.check_lock_of(&code.digest, code.definitions(), manifest)
+    }
+
+    fn check_lock_of(
+        &self,
+        digest: &Digest,
+        definitions: Vec<DeclaredDefinition>,
+        manifest: &Manifest,
+    ) -> Result<(), Refusal> {
         let (Some(lock), Some(seen)) = (&self.lock, self.seen.lock) else { return Ok(()) };
         let bounds = (MAX_PROVENANCE_BYTES, self.engine.settings.others_may_write);
         let name = lock::provenance_file(&self.name);
         let provenance = seen.provenance.map(|seen| scan::read(&self.dir, &name, seen, bounds)).transpose();
         let plugin = LockedPlugin {
             file: &self.name,
-            digest: &code.digest.0,
+            digest: &digest.0,
             grants: &manifest.grant_lines(),
             settings: &manifest.setting_lines,
-            definitions: code.definitions(),
+            definitions,
             provenance: provenance.as_ref().map(Option::as_deref).map_err(|why| format!("{name}: {why}")),
         };
         lock.check_plugin(&plugin).map_err(Refusal::Locked)
@@ -351,7 +424,7 @@ impl FileLoader {
     pub fn plugin(&self) -> Result<Plugin, Refusal> {
         let manifest = self.manifest().1?;
         let place = (&*self.place, self.name.as_str());
-        let code = self.code(&mut CompileTurn::alone(), None).map_err(|none| match none {
+        let code = self.code(&mut CompileTurn::alone(), None, &manifest).map_err(|none| match none {
             NoCode::Refused(why) => why,
             // Neither occurs when a file is loaded alone.
             NoCode::Busy(_) | NoCode::Interrupted(_) => Refusal::Interrupted,

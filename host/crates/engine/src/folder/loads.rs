@@ -110,9 +110,10 @@ async fn load(
 ) -> (String, Option<Arc<LoadedFile>>) {
     let file = Arc::new(file);
     let name = file.name.clone();
-    let (mut lane, mut claim) = (Lane::Quick, None);
+    let (mut lane, mut claim) = (if file.optimizes { Lane::Slow } else { Lane::Quick }, None);
     loop {
         let Some(mut turn) = lanes.turn(lane, cancelled.clone()).await else { return (name, None) };
+        turn.is_awaited = file.is_awaited;
         let (loaded, claimed) = (file.clone(), claim.take());
         let step = tokio::task::spawn_blocking(move || loaded.load(&mut turn, claimed)).await;
         match step {

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_manifest::{Manifest, ManifestError, ToolOverride};
+use toolyard_task::Digest;
 use toolyard_task::approval::Confirm;
 use toolyard_task::provider::ProviderSpec;
 use toolyard_task::tool::{JournalTerms, ToolSpec};
@@ -113,14 +114,25 @@ fn provider(base: &Arc<PluginBase>) -> Result<Arc<GuestProvider>, Refusal> {
     Ok(Arc::new(GuestProvider { spec, guest_names, first_polls: FirstPolls::default(), base: base.clone() }))
 }
 
-/// A tool that the component declares, with what the manifest says about it.
-pub(crate) fn tool(
-    base: &Arc<PluginBase>,
-    declared: &Arc<DeclaredTool>,
+/// The properties of all tools of a component, with what the manifest says about them.
+pub(crate) fn specs(
+    about: (&str, &Digest, &Manifest),
+    described: &[ToolDescription],
+) -> Result<Vec<ToolSpec>, Refusal> {
+    let nothing = ToolOverride::default();
+    let specs = described.iter().filter_map(|given| {
+        let said = about.2.tools.get(&given.name).unwrap_or(&nothing);
+        (said.enabled != Some(false)).then(|| spec(about, given, said))
+    });
+    specs.collect()
+}
+
+/// The properties of a tool that the component declares, with what the manifest says about it.
+fn spec(
+    (plugin, digest, manifest): (&str, &Digest, &Manifest),
+    given: &ToolDescription,
     said: &ToolOverride,
-) -> Result<Arc<GuestTool>, Refusal> {
-    let manifest = &base.manifest;
-    let given = &declared.description;
+) -> Result<ToolSpec, Refusal> {
     let name = public(manifest, &given.name);
     if !is_tool_name(&name) {
         return Err(Refusal::ToolName(name));
@@ -139,18 +151,18 @@ pub(crate) fn tool(
         ..given.clone()
     };
     if let Some(what) = describe::header_fault(&description.input_schema) {
-        let (plugin, tool) = (&base.file, &description.name);
+        let tool = &description.name;
         tracing::warn!(
             event = "plugin.tool_header_invalid", %plugin, tool, reason = what,
             "tool has an invalid header; http clients leave it out"
         );
     }
-    let limits = said.limits.clone().unwrap_or_else(|| manifest.limits.clone());
-    let spec = ToolSpec {
+    let limits = said.limits.as_ref().unwrap_or(&manifest.limits);
+    Ok(ToolSpec {
         description,
         task_support,
-        digest: base.component.digest.clone(),
-        plugin: base.file.to_string(),
+        digest: digest.clone(),
+        plugin: plugin.to_owned(),
         poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
         immediate_response: manifest.immediate_response.clone(),
         durability: said.durability(manifest.durability),
@@ -166,7 +178,18 @@ pub(crate) fn tool(
             limit: limits.journal,
             retention: said.journal.or(manifest.journal).unwrap_or_default(),
         },
-    };
+    })
+}
+
+/// A tool that the component declares, with what the manifest says about it.
+pub(crate) fn tool(
+    base: &Arc<PluginBase>,
+    declared: &Arc<DeclaredTool>,
+    said: &ToolOverride,
+) -> Result<Arc<GuestTool>, Refusal> {
+    let given = &declared.description;
+    let spec = spec((&base.file, &base.component.digest, &base.manifest), given, said)?;
+    let limits = said.limits.clone().unwrap_or_else(|| base.manifest.limits.clone());
     let guest_name = given.name.as_str().into();
     let callee = match (&base.component.exports.tools, base.component.functions.by_name.get(&given.name)) {
         (Some(exports), _) => Callee::Contract(exports.call),

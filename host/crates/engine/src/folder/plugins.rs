@@ -8,6 +8,7 @@ use crate::folder::metrics::Metrics;
 use crate::folder::name_file::{NameFile, NamesLock};
 use crate::folder::names::{self, Owners};
 use crate::folder::outsiders::Outsiders;
+use crate::folder::pending::{KnownDefinitions, PendingPlugin};
 use crate::folder::report;
 use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
 use crate::folder::serving::{FileOutcome, Files, Serving};
@@ -20,8 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use toolyard_task::{Catalog, Provider, Tool};
+
+/// How long after a load optimisation begins, so that it does not delay the first calls.
+const OPTIMIZE_AFTER: Duration = Duration::from_secs(2);
 
 /// The plugins of one folder.
 pub struct Plugins {
@@ -41,6 +45,15 @@ pub struct Plugins {
     pub(crate) refresh: Arc<Notify>,
     /// Files whose secrets are to be read again.
     pub(crate) stale: BTreeSet<String>,
+    /// The files that are being compiled and whose definitions are known.
+    pending: BTreeMap<String, PendingPlugin>,
+    /// Definitions that the loads tell.
+    pub(crate) known: mpsc::UnboundedReceiver<KnownDefinitions>,
+    tell_known: mpsc::UnboundedSender<KnownDefinitions>,
+    /// Whether the first load is over.
+    serves: bool,
+    /// When the last load ended.
+    loaded: Option<Instant>,
     /// Files that were removed since the start.
     gone: BTreeSet<String>,
     /// Why the last scan of the folder failed.
@@ -58,9 +71,14 @@ impl Plugins {
         let settings = &engine.settings;
         let names = settings.names.as_ref().map(|at| NameFile::new(at, &dir, settings.deals_names));
         let folder = Folder::new(&dir, settings.max_files, settings.others_may_write, settings.lock.clone());
+        let (tell_known, known) = mpsc::unbounded_channel();
         Self {
             engine,
             dir,
+            pending: BTreeMap::new(),
+            serves: false,
+            known,
+            tell_known,
             folder: Arc::new(Mutex::new(folder)),
             files: BTreeMap::new(),
             loads: Loads::new(Engine::loads_at_once()),
@@ -71,6 +89,7 @@ impl Plugins {
             owners: Owners::new(),
             refresh: Arc::default(),
             stale: BTreeSet::new(),
+            loaded: None,
             gone: BTreeSet::new(),
             fault: None,
             outsiders: None,
@@ -111,7 +130,7 @@ impl Plugins {
         self.load_for(None).await
     }
 
-    /// As [`load`](Self::load), but returns after `wait`. Longer loads continue, and
+    /// As [`load`](Self::load), but returns after `wait`, or later once a plugin serves. Longer loads continue, and
     /// [`watch`](Self::watch) publishes their plugins.
     pub async fn load_within(&mut self, wait: Duration) -> Snapshot {
         self.load_for(Some(wait)).await
@@ -146,9 +165,16 @@ impl Plugins {
                     Some((name, file)) => self.take(name, file),
                     None => break,
                 },
-                () = &mut late => break,
+                Some(known) = self.known.recv() => self.take_known(known),
+                // A client that lists once would otherwise never see a tool.
+                () = &mut late, if self.files.values().any(|file| file.built.is_ok()) => break,
+            }
+            let is_known = |name| self.files.contains_key(name) || self.pending.contains_key(name);
+            if until.is_some() && self.loads.names().all(is_known) {
+                break;
             }
         }
+        self.serves = true;
         self.settle().await;
         self.snapshot()
     }
@@ -228,6 +254,28 @@ impl Plugins {
 
     /// Starts to load a file.
     pub(crate) fn start(&mut self, scan: &Scan, name: &str) {
+        self.start_load(scan, name, false);
+    }
+
+    /// Starts to optimise a component that serves with quick code, once nothing has been loaded for a while. One at a
+    /// time, because a client may wait for a file that comes meanwhile, and those that compile soonest first.
+    pub(crate) fn optimize_next(&mut self, scan: &Scan) {
+        if !self.loads.is_empty() || self.loaded.is_some_and(|at| at.elapsed() < OPTIMIZE_AFTER) {
+            return;
+        }
+        let quick = self
+            .files
+            .iter()
+            .filter(|(name, file)| file.is_quick && scan.files.get(*name) == Some(&file.seen));
+        let next = quick.min_by_key(|(_, file)| {
+            file.built.as_ref().map_or(None, |plugin| plugin.base.component.compiled_in)
+        });
+        if let Some((name, _)) = next {
+            self.start_load(scan, &name.clone(), true);
+        }
+    }
+
+    fn start_load(&mut self, scan: &Scan, name: &str, optimizes: bool) {
         let (Some(dir), Some(seen)) = (&scan.dir, scan.files.get(name)) else { return };
         self.loads.start(FileLoader {
             engine: self.engine.clone(),
@@ -239,6 +287,9 @@ impl Plugins {
             name: name.to_owned(),
             reads_secrets: self.stale.remove(name),
             seen: *seen,
+            is_awaited: !self.serves,
+            optimizes,
+            known: Some(self.tell_known.clone()),
             lock: scan.lock.clone(),
         });
     }
@@ -247,13 +298,30 @@ impl Plugins {
     pub(crate) fn take(&mut self, name: String, file: Option<Arc<LoadedFile>>) {
         if let Some(file) = file {
             self.change();
+            let was_quick = |former: &Arc<LoadedFile>| former.is_quick && former.seen == file.seen;
+            if !self.files.get(&name).is_some_and(was_quick) {
+                self.loaded = Some(Instant::now());
+            }
             self.files.insert(name, file);
+        }
+    }
+
+    /// Holds definitions that are known before their component is compiled; the next [`settle`](Self::settle) applies
+    /// them.
+    pub(crate) fn take_known(&mut self, known: KnownDefinitions) {
+        let is_loading = self.loads.names().any(|name| *name == known.file);
+        if is_loading && !self.files.contains_key(&known.file) {
+            self.change();
+            self.pending.insert(known.file, PendingPlugin::new(known.tools));
         }
     }
 
     /// Drops the state of a removed file.
     pub(crate) fn remove(&mut self, name: &str) {
         self.loads.cancel(name);
+        if self.pending.remove(name).is_some() {
+            self.change();
+        }
         if self.files.remove(name).is_some() {
             tracing::info!(event = "plugin.removed", plugin = name, "plugin removed");
             self.gone.insert(name.to_owned());
@@ -285,7 +353,10 @@ impl Plugins {
             self.owners = owners;
             self.remember(turn).await;
         }
-        let same_plugins = serving == self.serving;
+        let was_pending = self.settle_pending(&serving, &reports);
+        let pending: Vec<Arc<dyn Tool>> =
+            self.pending.values().flat_map(|plugin| plugin.tools.clone()).collect();
+        let same_plugins = serving == self.serving && !was_pending && self.is_listed(&pending);
         if same_plugins && reports == self.snapshot.plugins {
             return false;
         }
@@ -301,6 +372,9 @@ impl Plugins {
         if !same_plugins {
             let tools =
                 serving.values().flat_map(|served| served.tools()).map(|tool| tool.clone() as Arc<dyn Tool>);
+            // Until all are compiled, a name belongs to the first that has it.
+            let mut names = BTreeSet::new();
+            let tools = tools.chain(pending).filter(|tool| names.insert(tool.spec().name().to_owned()));
             let providers = serving.values().filter_map(|served| served.provider.clone());
             let providers = providers.map(|provider| provider as Arc<dyn Provider>);
             match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
@@ -315,6 +389,29 @@ impl Plugins {
         }
         self.snapshot.plugins = reports;
         true
+    }
+
+    /// Lets calls go on that wait for a plugin which is compiled by now. Returns whether there was one.
+    fn settle_pending(&mut self, serving: &Serving, reports: &[PluginReport]) -> bool {
+        let (settled, pending) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|(file, _)| self.files.contains_key(file));
+        self.pending = pending;
+        let settled: BTreeMap<String, PendingPlugin> = settled;
+        let any = !settled.is_empty();
+        for (file, plugin) in settled {
+            let why = || match reports.iter().find(|report| report.file == file).map(|report| &report.state) {
+                Some(PluginState::Refused { why } | PluginState::KeptPrevious { why }) => why.clone(),
+                _ => "its plugin does not serve".to_owned(),
+            };
+            plugin.settle(serving.get(&file).map(|served| served.plugin.clone()).ok_or_else(why));
+        }
+        any
+    }
+
+    /// Whether the catalog has all these tools, or others of their names.
+    fn is_listed(&self, tools: &[Arc<dyn Tool>]) -> bool {
+        tools.iter().all(|tool| self.snapshot.catalog.get(tool.spec().name()).is_some())
     }
 
     /// Adds the files that are not loaded because there are too many.

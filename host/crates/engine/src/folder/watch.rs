@@ -40,6 +40,7 @@ impl Plugins {
         let mut next_look = Instant::now() + settle;
         hints.follow(&self.dir);
         while !stop.is_cancelled() {
+            self.optimize_next(&last);
             let look = async {
                 if restless {
                     tokio::time::sleep_until(next_look.into()).await;
@@ -68,6 +69,7 @@ impl Plugins {
                     Some((name, held)) => self.take(name, held),
                     None => {}
                 },
+                Some(known) = self.known.recv() => self.take_known(known),
                 () = late => {}
                 () = refresh.notified() => {
                     self.mark_stale();

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use toolyard_manifest::Manifest;
 use toolyard_task::Digest;
-use toolyard_task::wire::{PromptDescription, RawJson};
+use toolyard_task::wire::{PromptDescription, RawJson, ToolDescription};
 use wasmtime::component::InstancePre;
 
 /// A component that is compiled and linked and whose offer is known.
@@ -32,6 +32,8 @@ pub(crate) struct LoadedComponent {
     pub prompts: Vec<PromptDescription>,
     /// How long it took to compile; `None` if the code was in the cache.
     pub compiled_in: Option<Duration>,
+    /// Whether its code was compiled quickly.
+    pub is_quick: bool,
     /// The code of runs with a journal, if a manifest has asked for it.
     pub journalled: OnceLock<JournalledCode>,
 }
@@ -39,18 +41,26 @@ pub(crate) struct LoadedComponent {
 impl LoadedComponent {
     /// The tools and prompts of the component, as a lock file pins them.
     pub fn definitions(&self) -> Vec<DeclaredDefinition> {
-        let tools = self.declared.iter().map(|tool| DeclaredDefinition {
-            kind: "tool",
-            name: tool.description.name.clone(),
-            json: RawJson::of(&tool.description),
-        });
-        let prompts = self.prompts.iter().map(|prompt| DeclaredDefinition {
-            kind: "prompt",
-            name: prompt.name.clone(),
-            json: RawJson::of(prompt),
-        });
-        tools.chain(prompts).collect()
+        definitions(self.declared.iter().map(|tool| &tool.description), &self.prompts)
     }
+}
+
+/// These tools and prompts, as a lock file pins them.
+pub(crate) fn definitions<'a>(
+    tools: impl Iterator<Item = &'a ToolDescription>,
+    prompts: &[PromptDescription],
+) -> Vec<DeclaredDefinition> {
+    let tools = tools.map(|tool| DeclaredDefinition {
+        kind: "tool",
+        name: tool.name.clone(),
+        json: RawJson::of(tool),
+    });
+    let prompts = prompts.iter().map(|prompt| DeclaredDefinition {
+        kind: "prompt",
+        name: prompt.name.clone(),
+        json: RawJson::of(prompt),
+    });
+    tools.chain(prompts).collect()
 }
 
 /// A component that is compiled and linked for runs with a journal.
