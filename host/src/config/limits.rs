@@ -94,7 +94,7 @@ limits! {
     bridge_prefix: Prefix = "bridge.prefix", "",
         "Text before the names of the host tools. Set it if a client merges the tools of several servers that have the same names.";
     bridge_output_schema: OutputSchemas = "bridge.output-schema", "union",
-        "How clients without tasks see a tool with an output schema: with a schema that a hand-off fits too, or without one. Set `drop` if a client generates types from schemas.";
+        "How clients without tasks see a tool with an output schema: with a schema that a hand-off fits too if it has at most 300 bytes, or without one. Set `drop` if a client generates types from schemas.";
     bridge_answers: bool = "bridge.answers", "true",
         "Whether a client that cannot be asked answers the questions of tools by `task_answer`. Turn it off if a model must not pass on the answers of its user.";
     attempts: u32 = "tasks.attempts", "3",

@@ -142,6 +142,10 @@ impl CatalogSnapshot {
     }
 }
 
+/// The longest output schema that clients without tasks are shown, in bytes. Many of them hand every entry of the list
+/// to the model, which pays for it in each conversation.
+const MAX_LISTED_SCHEMA: usize = 300;
+
 /// The entry of a tool for clients that know no tasks; `None` if it does not differ.
 fn bridged(
     description: &ToolDescription,
@@ -153,15 +157,11 @@ fn bridged(
     if description.output_schema.is_none() && !is_required {
         return None;
     }
-    let output_schema = match bridge.output_schema {
-        OutputSchemas::Union => description.output_schema.as_ref().and_then(union_schema),
-        OutputSchemas::Drop => None,
-    };
-    if bridge.output_schema == OutputSchemas::Union
-        && description.output_schema.is_some()
-        && output_schema.is_none()
-        && former.entry(&description.name).is_none()
-    {
+    let listed = description.output_schema.as_ref().filter(|schema| {
+        bridge.output_schema == OutputSchemas::Union && schema.as_str().len() <= MAX_LISTED_SCHEMA
+    });
+    let output_schema = listed.and_then(union_schema);
+    if listed.is_some() && output_schema.is_none() && former.entry(&description.name).is_none() {
         tracing::warn!(
             event = "bridge.schema_not_listed",
             tool = description.name,

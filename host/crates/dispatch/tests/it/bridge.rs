@@ -218,7 +218,9 @@ async fn lists_without_tasks_show_tools_that_everybody_can_call_and_the_host_too
         .output_schema(r#"{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}"#)
         .task_support(TaskSupport::Required)
         .runs(|_| async { done("3") });
-    let stage = Stage::new(NEVER, vec![structured]);
+    let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(300));
+    let long = native("zip").output_schema(long.leak()).runs(|_| async { done("4") });
+    let stage = Stage::new(NEVER, vec![structured, long]);
     let listed = |caller: Caller, whom: ListFor| {
         let dispatch = stage.dispatch.clone();
         async move {
@@ -229,17 +231,21 @@ async fn lists_without_tasks_show_tools_that_everybody_can_call_and_the_host_too
     let terms = stage.terms();
     let unaware = listed(mute(), ListFor::Sessions(Revision::LATEST, Some(terms))).await;
     let names: Vec<_> = unaware.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
-    assert_eq!(names, ["sum", "task_wait", "task_list", "task_cancel", "task_answer"]);
+    assert_eq!(names, ["sum", "zip", "task_wait", "task_list", "task_cancel", "task_answer"]);
     assert_eq!(unaware[0]["execution"]["taskSupport"], "optional");
     assert!(unaware[0]["outputSchema"]["anyOf"].is_array(), "{}", unaware[0]);
-    assert_eq!(unaware[1]["inputSchema"]["properties"]["seconds"]["maximum"], 50);
+    let branch = unaware[0]["outputSchema"]["anyOf"][1].to_string();
+    assert!(branch.len() <= 90, "{branch}");
+    assert_eq!(unaware[1].get("outputSchema"), None, "models pay for long ones");
+    assert_eq!(unaware[2]["inputSchema"]["properties"]["seconds"]["maximum"], 50);
     let asked = listed(local_caller(), ListFor::Sessions(Revision::LATEST, Some(terms))).await;
-    assert_eq!(asked.len(), 4, "a client that can be asked needs no task_answer");
+    assert_eq!(asked.len(), 5, "a client that can be asked needs no task_answer");
     let stranger = Caller::stateless(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
     let stateless = listed(stranger, ListFor::Stateless(Some(terms))).await;
     assert!(stateless.iter().all(|tool| tool["name"] != "task_list"), "anyone has no list");
     let aware = listed(mute(), ListFor::Sessions(Revision::LATEST, None)).await;
-    assert_eq!(aware.len(), 1);
+    assert_eq!(aware.len(), 2);
+    assert!(aware[1]["outputSchema"].is_object());
     assert_eq!(aware[0]["execution"]["taskSupport"], "required");
 }
 
