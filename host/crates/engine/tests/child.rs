@@ -150,7 +150,7 @@ async fn goes_on_with_quick_code_that_cannot_be_optimized() {
         ..child()
     };
     let (first, mut published, _stop) = follow(&folder, &settings).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let tried = std::fs::read_to_string(&attempts).expect("it was tried");
     assert_eq!(tried.lines().count(), 1, "and not again");
     let last = std::iter::from_fn(|| published.try_recv().ok()).last().unwrap_or(first);

@@ -6,8 +6,8 @@
 //! handle is kept, so a user who can write to the parent folder and rename the cache cannot put
 //! another folder in its place.
 //!
-//! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum. Its offer is in a third, under a key
-//! that does not depend on the engine, so it is known before the component is compiled again. A component that was made from a core module is also kept, as
+//! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum. Its offer is in a third, `OTHER.offer`,
+//! whose key does not depend on the engine, so it is known before the component is compiled again. A component that was made from a core module is also kept, as
 //! `KEY.wasm`, which starts with its checksum.
 
 use crate::error::StartError;
@@ -222,7 +222,7 @@ impl Cache {
         let file = self.open_own(&code.name)?.ok_or_else(gone)?;
         let note = Note { code: Check::of(&file).map_err(failed)? };
         code.rename(&code_name(key)).map_err(failed)?;
-        self.write_note(key, &note).map_err(failed)?;
+        self.write_json(&note_name(key), &note).map_err(failed)?;
         if let Err(error) = self.trim() {
             tracing::warn!(
                 event = "cache.not_trimmed", path = %self.dir.display(), %error,
@@ -259,7 +259,7 @@ impl Cache {
 
     /// The offer of this component, if the cache has an undamaged copy.
     pub fn offer(&self, digest: &Digest) -> Option<ComponentOffer> {
-        let kept = self.read_own(&note_name(&offer_key(digest)));
+        let kept = self.read_own(&offer_name(digest));
         let kept: KeptOffer = serde_json::from_slice(&kept.ok()??).ok()?;
         let is_whole = kept.offer.sum().is_ok_and(|sum| sum == kept.sum);
         if !is_whole {
@@ -278,7 +278,7 @@ impl Cache {
         let kept = offer
             .sum()
             .map_err(std::io::Error::other)
-            .and_then(|sum| self.write_note(&offer_key(digest), &KeptOffer { offer: offer.clone(), sum }));
+            .and_then(|sum| self.write_json(&offer_name(digest), &KeptOffer { offer: offer.clone(), sum }));
         if let Err(error) = kept {
             tracing::warn!(
                 event = "cache.entry_not_written", kind = "description", %error,
@@ -324,16 +324,16 @@ impl Cache {
         }
     }
 
-    fn write_note(&self, key: &str, note: &impl Serialize) -> std::io::Result<()> {
+    fn write_json(&self, name: &str, content: &impl Serialize) -> std::io::Result<()> {
         let scratch = self.scratch("json");
-        scratch.write(&serde_json::to_vec(note)?)?;
-        scratch.rename(&note_name(key))
+        scratch.write(&serde_json::to_vec(content)?)?;
+        scratch.rename(name)
     }
 }
 
-/// The key of a component's offer, for this version of the contract.
-fn offer_key(digest: &Digest) -> String {
-    hex(&Sha256::digest(format!("offer of toolyard:plugin@0.1.0 {}", digest.0)))
+/// The file of a component's offer, for this version of the contract.
+fn offer_name(digest: &Digest) -> String {
+    format!("{}.offer", hex(&Sha256::digest(format!("toolyard:plugin@0.1.0 {}", digest.0))))
 }
 
 fn code_name(key: &str) -> String {

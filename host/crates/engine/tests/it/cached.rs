@@ -40,13 +40,22 @@ async fn code_is_kept_and_damaged_code_is_made_again() {
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
         std::fs::write(path, flipped).expect("writes");
-        // A flipped byte in the JSON may leave the code valid. The component's offer is then listed
-        // again.
+        // A flipped byte in the JSON may leave the code valid.
         let found = load(&folder, &settings).await;
         assert!(!found || ending == "json");
         std::fs::remove_file(path).expect("removes");
         assert!(!load(&folder, &settings).await);
         assert!(load(&folder, &settings).await);
+    }
+    // An offer that is damaged or gone is listed again; the code stays.
+    let [path] = &files(&cache, "offer")[..] else { panic!("one file") };
+    let whole = std::fs::read(path).expect("reads");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for damaged in [&whole[..whole.len() / 2], b"", &flipped] {
+        std::fs::write(path, damaged).expect("writes");
+        assert!(load(&folder, &settings).await);
+        assert_eq!(std::fs::read(path).expect("reads"), whole, "{} bytes", damaged.len());
     }
     assert!(files(&cache, "wasm").is_empty(), "no files are left behind");
 }
