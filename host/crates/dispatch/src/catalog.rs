@@ -25,6 +25,8 @@ pub struct LiveCatalog {
     snapshot: ArcSwap<CatalogSnapshot>,
     /// Set with the first catalog.
     loaded: SetOnce<()>,
+    /// Whether plugins are still being compiled.
+    compiling: AtomicBool,
     /// The transports follow these and notify their clients.
     changes: CatalogChanges,
     /// The resources that plugins listed.
@@ -50,6 +52,7 @@ impl LiveCatalog {
         Self {
             snapshot: ArcSwap::from_pointee(CatalogSnapshot::default()),
             loaded: SetOnce::new(),
+            compiling: AtomicBool::new(false),
             changes: CatalogChanges::default(),
             resources: ResourceIndex::default(),
             published: AtomicBool::new(false),
@@ -78,6 +81,11 @@ impl LiveCatalog {
             self.changes.compare(&former.catalog, &catalog);
         }
         self.published.store(true, Ordering::Relaxed);
+    }
+
+    /// Sets whether plugins are still being compiled, so that the next catalog may offer more.
+    pub fn set_compiling(&self, is_so: bool) {
+        self.compiling.store(is_so, Ordering::Relaxed);
     }
 
     /// Notifies clients that each list may show other entries than before, although the catalog is the same.

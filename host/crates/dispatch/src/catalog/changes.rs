@@ -3,6 +3,7 @@
 
 use crate::catalog::LiveCatalog;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::{broadcast, watch};
 pub use toolyard_protocol::offers::Offers;
 use toolyard_task::Catalog;
@@ -82,11 +83,11 @@ fn offers(catalog: &Catalog) -> Offers {
 }
 
 impl LiveCatalog {
-    /// The lists that plugins offer besides tools now. All of them before the first catalog: a client asks for none
+    /// The lists that plugins offer besides tools now. All of them until every plugin is compiled: a client asks for none
     /// that it was not told of.
     #[must_use]
     pub fn offers(&self) -> Offers {
-        if !self.is_loaded() {
+        if !self.is_loaded() || self.compiling.load(Ordering::Relaxed) {
             return Offers::ALL;
         }
         offers(&self.snapshot.load().catalog)
