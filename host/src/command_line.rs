@@ -1,8 +1,7 @@
 //! Help and errors of the command line: groups of commands, global options in one place, and tips.
 
-use crate::{Cli, GROUPS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, CommandFactory as _, Error};
+use clap::{Arg, Command, Error};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,13 +11,13 @@ use toolyard_cli::output;
 /// The exit code of wrong usage.
 const WRONG: u8 = 2;
 
-/// The command line. The help of the program has the commands in groups; clap itself has one list.
-pub fn command() -> Command {
-    let cli = Cli::command();
+/// The command line with its commands in groups, each a heading with the number of its commands. clap itself has one
+/// list.
+pub fn grouped(cli: Command, groups: &[(&str, usize)]) -> Command {
     let (heading, name) = (cli.get_styles().get_header(), cli.get_styles().get_literal());
     let mut commands = cli.get_subcommands();
     let mut help = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
-    for (group, count) in GROUPS {
+    for (group, count) in groups {
         help.push_str(&format!("\n{heading}{group}:{heading:#}\n"));
         for command in commands.by_ref().take(*count).filter(|command| !command.is_hide_set()) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -40,28 +39,27 @@ fn without_globals(command: Command, globals: &[Arg]) -> Command {
 }
 
 /// Prints the help, the version, or why the arguments `args` are wrong.
-pub fn explain(error: Error, args: Vec<OsString>) -> ExitCode {
+pub fn explain(error: Error, command: Command, args: Vec<OsString>) -> ExitCode {
     // clap prints the help itself, unless a variable of the environment sets an option.
     if error.kind() == ErrorKind::MissingSubcommand
-        && let Err(help) = command().try_get_matches_from(args.into_iter().chain(["--help".into()]))
+        && let Err(help) = command.clone().try_get_matches_from(args.into_iter().chain(["--help".into()]))
     {
         output::tell_text(&help.render().to_string());
         return ExitCode::from(WRONG);
     }
-    let error = with_tip(error);
+    let error = with_tip(error, &command);
     // Nothing can be done if the terminal is gone.
     drop(error.print());
     if error.use_stderr() { ExitCode::from(WRONG) } else { ExitCode::SUCCESS }
 }
 
 /// Adds the tips that clap does not have, and removes those that name hidden commands.
-fn with_tip(mut error: Error) -> Error {
+fn with_tip(mut error: Error, command: &Command) -> Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let usage = text(ContextKind::Usage);
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand if usage.contains("toolyard [OPTIONS]") => {
-            let cli = Cli::command();
-            let visible = cli.get_subcommands().filter(|command| !command.is_hide_set());
+            let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
             match &*text(ContextKind::InvalidSubcommand) {
                 "list" | "ls" => Some("`toolyard tools` lists the tools".to_owned()),
                 "version" => Some("`toolyard --version` prints the version".to_owned()),
@@ -91,11 +89,13 @@ fn with_tip(mut error: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cli, command};
+    use clap::CommandFactory as _;
 
     fn said(line: &str) -> String {
         let args = shlex::split(&format!("toolyard {line}")).expect("words");
         let error = command().try_get_matches_from(args).expect_err("an error");
-        with_tip(error).render().to_string()
+        with_tip(error, &command()).render().to_string()
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         }
         for line in ["compile", "background-hos", "token"] {
             let text = said(line);
-            assert!(!text.contains("compile-component") && !text.contains("background"), "{text}");
+            assert!(!text.contains("compile-component") && !text.contains("background-host"), "{text}");
         }
         // As with variables of the environment, which clap takes for arguments.
         let text = said("token --data d");

@@ -176,13 +176,17 @@ commands! {
     }
 }
 
+fn command() -> clap::Command {
+    command_line::grouped(Cli::command(), GROUPS)
+}
+
 /// Runs the command that the arguments of the process name. Returns its exit code.
 pub fn run() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
-    let parsed = command_line::command().try_get_matches_from(&args);
+    let parsed = command().try_get_matches_from(&args);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return command_line::explain(error, args),
+        Err(error) => return command_line::explain(error, command(), args),
     };
     #[cfg(feature = "failpoints")]
     if let Ok(text) = std::env::var("TOOLYARD_FAILPOINT") {

@@ -1,6 +1,6 @@
 //! Checks that the program accepts each of its command lines that a page shows.
 
-use super::command_line::command;
+use super::command;
 use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 
