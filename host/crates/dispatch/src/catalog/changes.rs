@@ -83,8 +83,8 @@ fn offers(catalog: &Catalog) -> Offers {
 }
 
 impl LiveCatalog {
-    /// The lists that plugins offer besides tools now. All of them until every plugin is compiled: a client asks for none
-    /// that it was not told of.
+    /// The lists that plugins offer besides tools now. All of them until every plugin is compiled: a client asks for
+    /// none that it was not told of.
     #[must_use]
     pub fn offers(&self) -> Offers {
         if !self.is_loaded() || self.compiling.load(Ordering::Relaxed) {

@@ -5,9 +5,9 @@ use super::cors;
 use super::header_check::PROTOCOL_VERSION;
 use super::host_origin::HostOriginError;
 use super::large_messages::LargeMessages;
-use super::refusal_log::{RefusalLog, RefusalReason};
+use super::refusal_log::RefusalLog;
 use super::relayed::RelayedRequests;
-use super::reply::{self, RefusalReply, Reply, SESSION_ID};
+use super::reply::{self, RefusalReason, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
 use crate::change_notifications::ChangeReceiver;
 use crate::metrics::CountedRefusal;
@@ -106,7 +106,9 @@ impl Endpoint {
             let mut reply = Reply::from(why);
             let sent = headers.get(if why == HostOriginError::Host { HOST } else { ORIGIN });
             if let (Some(sent), Some(reason)) = (sent, reply.extensions_mut().get_mut::<RefusalReason>()) {
-                reason.0.push_str(&format!(", which is {}", clip(&format!("{sent:?}"), MAX_SHOWN_CHARS)));
+                reason
+                    .0
+                    .push_str(&format!("; the header is {}", clip(&format!("{sent:?}"), MAX_SHOWN_CHARS)));
             }
             return Some(reply);
         }

@@ -1,7 +1,7 @@
 //! The log lines of requests that are refused with 401, 403 or 406. Each status has at most one line a second, which
 //! says how many were left out before: strangers cause these lines, and must not fill the disk.
 
-use super::reply::Reply;
+use super::reply::{RefusalReason, Reply};
 use http::StatusCode;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -10,10 +10,6 @@ use std::time::{Duration, Instant};
 
 /// The least time between two lines of a status.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// Why a request was refused, for the operator; an extension of the answer.
-#[derive(Debug, Clone)]
-pub(crate) struct RefusalReason(pub String);
 
 /// The last line of each status, and how many refusals had none since.
 #[derive(Default)]

@@ -2,7 +2,6 @@
 
 use super::body::BodyError;
 use super::host_origin::HostOriginError;
-use super::refusal_log::RefusalReason;
 use crate::answer::{Answer, Status};
 use crate::auth::{Auth, AuthError};
 use crate::metrics::{CountedRefusal, OpenGauge};
@@ -87,6 +86,10 @@ impl Body for ReplyBody {
 
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;
+
+/// Why a request was refused, for the operator; an extension of the answer.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusalReason(pub String);
 
 /// A refusal; boxed, because it is rare and large.
 pub(crate) type RefusalReply = Box<Reply>;
@@ -252,10 +255,10 @@ impl From<HostOriginError> for Reply {
     fn from(why: HostOriginError) -> Self {
         let message = match why {
             HostOriginError::Host => {
-                "Forbidden: the Host header does not name this server; the operator can add its name to `hosts` in [http]"
+                "Forbidden: the Host header does not name this server; add its name to `hosts` in [http]"
             }
             HostOriginError::Origin => {
-                "Forbidden: pages of this origin may not call this server; the operator can add it to `origins` in [http]"
+                "Forbidden: pages of this origin may not call this server; add it to `origins` in [http]"
             }
         };
         refuse(StatusCode::FORBIDDEN, &RpcError::invalid_request(message))

@@ -65,9 +65,9 @@ async fn refusals_say_what_to_change() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
     for (header, body, status, says) in [
         (("x", "y"), batch, 400, "batches belong to 2025-03-26: send one message"),
-        (("origin", "https://evil.example"), INITIALIZE, 403, "can add it to `origins` in [http]"),
+        (("origin", "https://evil.example"), INITIALIZE, 403, "add it to `origins` in [http]"),
         // Two `Host` headers name no server.
-        (("host", "tools.example"), INITIALIZE, 403, "can add its name to `hosts` in [http]"),
+        (("host", "tools.example"), INITIALIZE, 403, "add its name to `hosts` in [http]"),
     ] {
         let answer = served.post_text(&[header], body).await;
         assert_eq!(answer.status, status, "{says}");
