@@ -22,7 +22,7 @@ use tokio::sync::{Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::{ClientShares, Dispatch, DrainMode, DrainReport, Shares, Stores, visible};
-use toolyard_engine::{Compiler, Engine, PluginState, Plugins, Snapshot};
+use toolyard_engine::{Compiler, Engine, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
@@ -304,8 +304,8 @@ impl Assembled {
             for why in &report.left_out {
                 out.push_str(&format!("  left out    {why}\n"));
             }
-            if let PluginState::Refused { why } | PluginState::KeptPrevious { why } = &report.state {
-                out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
+            if let Some(why) = report.refusal() {
+                out.push_str(&format!("  not loaded  {why}\n"));
             }
         }
         if !loading.is_empty() {

@@ -7,6 +7,7 @@ mod assemble;
 mod audit;
 mod backup;
 mod command;
+mod command_line;
 mod config;
 mod console;
 mod health;
@@ -28,7 +29,7 @@ mod system;
 mod traces;
 mod verified;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use config::Flags;
 use install::{UNDECIDED, Undecided};
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ host/docs/reference/settings.md lists every setting.";
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
 /// and as durable tasks.
 #[derive(Parser)]
-#[command(name = "toolyard", version, about, after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "toolyard", version, about, after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
     flags: Flags,
@@ -67,105 +68,126 @@ struct Cli {
     command: Command,
 }
 
-/// Makes the enum of the commands, and the function that runs the chosen one, each in its module.
+/// Makes the enum of the commands, the groups of the help, and the function that runs the chosen command, each in its
+/// module.
 macro_rules! commands {
-    ($($(#[$about:meta])* $name:ident in $module:ident $(with $more:expr)?,)+) => {
+    ($($heading:literal: { $($(#[$about:meta])* $name:ident in $module:ident $(with $more:expr)?,)+ })+) => {
         #[derive(Subcommand)]
         enum Command {
-            $($(#[$about])* $name(command::$module::Options),)+
+            $($($(#[$about])* $name(command::$module::Options),)+)+
         }
+
+        /// The headings of the help, each with the number of its commands.
+        const GROUPS: &[(&str, usize)] = &[$(($heading, [$(stringify!($name)),+].len())),+];
 
         fn run_command(cli: &Cli) -> anyhow::Result<ExitCode> {
             match &cli.command {
-                $(Command::$name(options) => command::$module::run(&cli.flags, options $(, $more)?),)+
+                $($(Command::$name(options) => command::$module::run(&cli.flags, options $(, $more)?),)+)+
             }
         }
     };
 }
 
 commands! {
-    /// Serve the plugin folder over Streamable HTTP, at /mcp.
-    Serve in serve,
-    /// Serve the plugin folder over stdin and stdout.
-    Stdio in stdio,
-    /// Validate a plugin: its tools, its imports, and the grants that it would need.
-    Check in check,
-    /// Make a component from a core module.
-    Componentize in componentize,
-    /// Fetch a plugin from a registry or a file, verify it, and pin it.
-    Add in add,
-    /// Take a plugin out of the folder.
-    Remove in remove,
-    /// Fetch new versions of plugins; those that change what a tool says or reaches are held.
-    Update in update,
-    /// Take a version that is held, or pin a component of the folder.
-    Accept in accept,
-    /// Compare the plugin folder with toolyard.lock.
-    Verify in verify,
-    /// Restore the plugin folder from toolyard.lock.
-    Install in install,
-    /// Fetch a plugin into an OCI image layout, for machines without a network.
-    Pull in pull,
-    /// Publish a plugin in a registry, signed if a key is given.
-    Push in push,
-    /// Make a key pair to sign plugins with.
-    Keygen in keygen,
-    /// List what the plugin folder offers.
-    Tools in tools,
-    /// Run one tool from the shell.
-    Call in call,
-    /// Write a plugin project that builds unchanged.
-    New in new,
-    /// Build a plugin project, and report what its component offers.
-    Build in build,
-    /// Serve a plugin project; build and reload it on change, and show what happens.
-    Dev in dev,
-    /// Run the recorded cases of a plugin project or folder.
-    Test in test,
-    /// Write the contract with plugins into a folder: WIT, or bindings for C.
-    Wit in wit,
-    /// Add the host to the configuration of an MCP client, or list the clients that are found.
-    Connect in connect,
-    /// Print a login link for the console of the host that runs.
-    Console in console,
-    /// Say how the host of this configuration is: whether it answers and is ready, and what it does.
-    Status in status,
-    /// Check the configuration, and print the settings in force.
-    Config in config,
-    /// Check the configuration of clients, the folders and the address of this host.
-    Doctor in doctor,
-    /// List and cancel the stored tasks, and move them between stores.
-    Tasks in tasks,
-    /// Write a consistent copy of the store into one file, while hosts run.
-    Backup in backup,
-    /// Make a store from a file that `backup` wrote.
-    Restore in restore,
-    /// List the hosts that share a PostgreSQL database, and the components that they lack.
-    Hosts in hosts,
-    /// List and revoke the permissions that people gave when asked.
-    Grants in grants,
-    /// List, approve and deny calls that wait for an approval (`confirm`).
-    Approvals in approvals,
-    /// Erase what the store holds of a principal: tasks, records of runs, sessions and permissions.
-    Erase in erase,
-    /// Explain what the access rules of the configuration allow.
-    Rules in rules,
-    /// Make a token for a client, to be allowed in the configuration.
-    Token in token,
-    /// Write completions for shells and man pages (used by packages).
-    #[command(hide = true)]
-    Generate in generate with Cli::command(),
-    /// Compile a component (used by the host itself).
-    #[command(hide = true)]
-    CompileComponent in compile,
-    /// Run the tasks of `stdio --detach` (used by the host itself).
-    #[command(hide = true)]
-    BackgroundHost in background,
+    "Commands to serve and use tools": {
+        /// Serve the plugin folder over Streamable HTTP, at /mcp.
+        Serve in serve,
+        /// Serve the plugin folder over stdin and stdout.
+        Stdio in stdio,
+        /// Add the host to an MCP client, or list the clients that are found.
+        Connect in connect,
+        /// List what the plugin folder offers.
+        Tools in tools,
+        /// Run one tool from the shell.
+        Call in call,
+    }
+    "Commands to write tools": {
+        /// Write a plugin project that builds unchanged.
+        New in new,
+        /// Build a plugin project, and report what its component offers.
+        Build in build,
+        /// Serve a plugin project; build and reload it on change.
+        Dev in dev,
+        /// Run the recorded cases of a plugin project or folder.
+        Test in test,
+        /// Validate a plugin: its tools, its imports and its grants.
+        Check in check,
+        /// Make a component from a core module.
+        Componentize in componentize,
+        /// Write the contract with plugins into a folder: WIT, or bindings for C.
+        Wit in wit,
+    }
+    "Commands to install and publish plugins": {
+        /// Fetch a plugin from a registry or a file, verify it, and pin it.
+        Add in add,
+        /// Remove a plugin from the folder.
+        Remove in remove,
+        /// Fetch new versions of plugins; hold those that offer or reach more.
+        Update in update,
+        /// Take a version that is held, or pin a component of the folder.
+        Accept in accept,
+        /// Compare the plugin folder with toolyard.lock.
+        Verify in verify,
+        /// Restore the plugin folder from toolyard.lock.
+        Install in install,
+        /// Fetch a plugin into an OCI image layout, for use without a network.
+        Pull in pull,
+        /// Publish a plugin in a registry, signed if a key is given.
+        Push in push,
+        /// Make a key pair to sign plugins with.
+        Keygen in keygen,
+    }
+    "Commands to operate a host": {
+        /// Show whether the host of this configuration is ready, and its load.
+        Status in status,
+        /// Print a login link for the console of the host that runs.
+        Console in console,
+        /// Check the configuration, and print the settings in force.
+        Config in config,
+        /// Check the files of clients, the folders and the address of this host.
+        Doctor in doctor,
+        /// Make a token for a client, to be allowed in the configuration.
+        Token in token,
+        /// Explain what the access rules of the configuration allow.
+        Rules in rules,
+        /// List and cancel the stored tasks, and move them between stores.
+        Tasks in tasks,
+        /// List, approve and deny calls that wait for an approval (`confirm`).
+        Approvals in approvals,
+        /// List and revoke the permissions that people gave when asked.
+        Grants in grants,
+        /// Erase what the store holds of a principal, such as tasks and sessions.
+        Erase in erase,
+        /// Write a consistent copy of the store into one file, while hosts run.
+        Backup in backup,
+        /// Make a store from a file that `backup` wrote.
+        Restore in restore,
+        /// List the hosts that share a PostgreSQL database.
+        Hosts in hosts,
+        /// Write completions for shells and man pages (used by packages).
+        #[command(hide = true)]
+        Generate in generate with Cli::command(),
+        /// Compile a component (used by the host itself).
+        #[command(hide = true)]
+        CompileComponent in compile,
+        /// Run the tasks of `stdio --detach` (used by the host itself).
+        #[command(hide = true)]
+        BackgroundHost in background,
+    }
+}
+
+fn command() -> clap::Command {
+    command_line::grouped(Cli::command(), GROUPS)
 }
 
 /// Runs the command that the arguments of the process name. Returns its exit code.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let args: Vec<_> = std::env::args_os().collect();
+    let parsed = command().try_get_matches_from(&args);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return command_line::explain(error, command(), args),
+    };
     #[cfg(feature = "failpoints")]
     if let Ok(text) = std::env::var("TOOLYARD_FAILPOINT") {
         toolyard_failpoint::arm(&text).expect("TOOLYARD_FAILPOINT");

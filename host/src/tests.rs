@@ -1,7 +1,7 @@
 //! Checks that the program accepts each of its command lines that a page shows.
 
-use super::Cli;
-use clap::{CommandFactory, error::ErrorKind};
+use super::command;
+use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Folders with pages of this repository.
@@ -54,7 +54,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
 
 /// The reason why the program refuses this command line, if it does.
 fn refusal(words: &[String]) -> Option<String> {
-    let error = Cli::command().try_get_matches_from(words).err()?;
+    let error = command().try_get_matches_from(words).err()?;
     (!matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)).then(|| error.to_string())
 }
 

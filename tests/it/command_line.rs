@@ -40,11 +40,12 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     }
     let serve = out(&run(&["serve", "--help"]).await);
     assert!(serve.contains("TOOLYARD_LISTEN"), "{serve}");
-    // The options of the command come first, those of all commands last.
-    let (own, global) = serve.split_once("Global options:").expect("a heading");
-    for (part, has) in [(own, "--listen"), (global, "--plugins"), (global, "--set")] {
-        assert!(part.contains(has) && !own.contains("--plugins"), "{serve}");
-    }
+    assert!(!serve.contains("--plugins") && serve.contains("Global options: toolyard --help"), "{serve}");
+    // The environment of these commands names the folders.
+    let alone = run(&[]).await;
+    assert_eq!((alone.status.code(), err(&alone)), (Some(2), text));
+    let usage = err(&run(&["token"]).await);
+    assert!(usage.contains("Usage: toolyard token <NAME>"), "{usage}");
     assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
 }
 
@@ -77,6 +78,9 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["call", "echo", "not json"], "JSON"),
         (&["call", "echo", "[]"], "JSON object"),
         (&["call", "ecco", "{}"], "did you mean `echo`"),
+        (&["call", "echo", "{}", "--plugins", "."], "it has no tools; name another folder by --plugins"),
+        (&["check", "."], "`toolyard tools --plugins .` checks the plugins in it"),
+        (&["add", "ghcr.io/acme/fetch:1.2.0"], "did you mean oci://ghcr.io/acme/fetch:1.2.0?"),
         (&["call", "echo", "{}", "--answers", "absent.toml"], "absent.toml"),
         (&["call", "echo", "{}", "--answer", "answer"], "KEY=JSON"),
         (&["call", "echo", "{}", "--expect", "neither"], "the name of a file or JSON"),
@@ -156,6 +160,8 @@ async fn tools_and_check_show_what_is_on_offer() {
     for word in ["echo", "csv_profile", "jq", "required", "forbidden", "probe"] {
         assert!(out(&tools).contains(word), "{word}:\n{}", out(&tools));
     }
+    let empty = out(&run(&["tools", "--plugins", "."]).await);
+    assert!(empty.contains("Copy a tool component there (NAME.wasm)"), "{empty}");
     let probe = guests::plugin("probe");
     let check = run(&["check", probe.to_str().expect("plain")]).await;
     assert_eq!(check.status.code(), Some(0), "{}", err(&check));

@@ -19,7 +19,7 @@ async fn send(host: &Host, method: Method, path: &str, headers: &[(&str, &str)],
 #[tokio::test]
 async fn h_1_h_8_one_path_and_three_methods_are_served() {
     let (host, session) = Setup::probe().open().await;
-    for path in ["/", "/mcp/", "/mcpx", "/sse", "/../mcp"] {
+    for path in ["/", "/mcp//", "/mcpx", "/sse", "/../mcp"] {
         assert_eq!(send(&host, Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
     }
     for method in [Method::PUT, Method::PATCH, Method::OPTIONS, Method::HEAD] {
@@ -27,8 +27,10 @@ async fn h_1_h_8_one_path_and_three_methods_are_served() {
         assert_eq!(answer.status, 405, "{method}");
         assert_eq!(answer.header("allow"), "POST, GET, DELETE");
     }
-    let answer = send(&host, Method::POST, "/mcp?x=1", &session.headers(), PING).await;
-    assert_eq!(answer.status, 200, "a query does no harm");
+    for path in ["/mcp?x=1", "/mcp/"] {
+        let answer = send(&host, Method::POST, path, &session.headers(), PING).await;
+        assert_eq!(answer.status, 200, "{path} does no harm");
+    }
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ elvish_completes() {
 commands() { # COMMAND…
   local name
   echo "$*"
-  "$program" "${@:2}" --help | awk '/^Commands:/ { on = 1; next } !NF { on = 0 } on && /^  [a-z]/ { print $1 }' |
+  "$program" "${@:2}" --help | awk '/^Commands.*:/ { on = 1; next } !NF { on = 0 } on && /^  [a-z]/ { print $1 }' |
     while read -r name; do
       [ "$name" = help ] || commands "$@" "$name"
     done

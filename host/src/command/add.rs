@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_dispatch::Action;
 use toolyard_engine::LOCK_FILE;
-use toolyard_registry::reference::Source;
+use toolyard_registry::reference::{Reference, Source};
 use toolyard_trust::{Digest, definition};
 
 /// The options of `add`.
@@ -55,6 +55,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn name(options: &Options) -> anyhow::Result<String> {
+    if let Source::File(path) = &options.source
+        && !path.exists()
+        && let Ok(reference) = path.to_string_lossy().parse::<Reference>()
+    {
+        bail_usage!("there is no file {}; did you mean {reference}?", path.display());
+    }
     let name = options.name.clone().unwrap_or_else(|| source_name(&options.source));
     if !is_name(&name) {
         bail_usage!(
@@ -111,7 +117,14 @@ async fn add(config: &crate::config::Config, name: &str, options: &Options) -> a
     let named = options.key.as_deref().map(NamedKey::read).transpose()?;
     let beside = Beside { sha256: options.sha256, bundle: options.bundle.as_deref() };
     let source = &absolute(source)?;
-    let fetched = fetch::fetch(config, source, beside).await?;
+    let fetched = fetch::fetch(config, source, beside).await;
+    if let (Err(_), Source::File(path)) = (&fetched, source)
+        && path.is_file()
+    {
+        // It explains better what is wrong with a component.
+        assemble::start_engine(config)?.check(path).await?;
+    }
+    let fetched = fetched?;
     let folder = PluginFolder::open(&config.plugins).await?;
     refuse_taken(&folder, name)?;
     plugins::say_fetched(&fetched);

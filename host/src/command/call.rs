@@ -80,7 +80,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
         let assembled = Assembled::start(&config, guests, &stop, Start::for_operator(None)).await?;
-        let code = call.run(&assembled.server.dispatch, &config.plugins, &stop).await?;
+        let refused = assembled.first_load().await.plugins.iter().filter_map(|report| report.refusal());
+        let refused: Vec<&str> = refused.collect();
+        let code = call.run(&assembled.server.dispatch, (&config.plugins, &refused), &stop).await?;
         assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)
     })

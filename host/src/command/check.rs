@@ -10,7 +10,7 @@ use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use toolyard_cli::output;
+use toolyard_cli::{bail_usage, output};
 use toolyard_dispatch::TaskSupport;
 use toolyard_engine::{CheckReport, CheckedPrompt, CheckedResume, CheckedTool, ImportUse};
 use toolyard_manifest::{LimitRow, Limits};
@@ -30,6 +30,10 @@ pub struct Options {
 
 /// Reports what a component offers and needs, or why it is not a plugin.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    if options.file.is_dir() {
+        let folder = options.file.display();
+        bail_usage!("{folder} is a folder; `toolyard tools --plugins {folder}` checks the plugins in it");
+    }
     let mut config = configure(flags, None)?;
     config.uses_placeholder_secrets = true;
     start_log(&config, "error")?;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::rules::{AccessRules, Decision, Effect, Object, RuleSpec};
 use toolyard_dispatch::{Principal, Subject};
-use toolyard_engine::{PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_engine::{Plugins, Snapshot};
 use toolyard_trust::policy::is_match;
 
 /// The options of `config`.
@@ -120,7 +120,7 @@ fn warnings(config: &Config, snapshot: &Snapshot) -> anyhow::Result<Vec<String>>
     }
     warnings.extend(start_checks::warnings(config));
     warnings.extend(idle_signers(config));
-    warnings.extend(snapshot.plugins.iter().filter_map(not_served));
+    warnings.extend(snapshot.plugins.iter().filter_map(|report| report.refusal().map(str::to_owned)));
     Ok(warnings)
 }
 
@@ -186,11 +186,4 @@ fn idle_signers(config: &Config) -> Vec<String> {
     let idle =
         patterns.filter(|from| !sources.is_empty() && !sources.iter().any(|source| is_match(from, source)));
     idle.map(|from| format!("[[plugins.signers]]: `{from}` matches no source of toolyard.lock")).collect()
-}
-
-fn not_served(report: &PluginReport) -> Option<String> {
-    match &report.state {
-        PluginState::Refused { why } | PluginState::KeptPrevious { why } => Some(why.clone()),
-        PluginState::Serving | PluginState::Disabled => None,
-    }
 }

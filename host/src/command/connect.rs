@@ -41,24 +41,27 @@ pub struct Options {
 /// Changes the client's file, or lists the clients.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let environment = environment()?;
-    let Some(name) = &options.client else {
-        toolyard_connect::list(&environment);
-        return Ok(ExitCode::SUCCESS);
-    };
-    let client = toolyard_connect::client(name).ok_or_else(|| WrongUsage(unknown(name)))?;
-    let server = match &options.http {
-        Some(_) if options.stdio => {
-            bail_usage!("--stdio and --http exclude each other; leave one out");
-        }
-        Some(url) => Server::Http { url: url.clone(), token_env: options.token_env.clone() },
-        None => stdio(flags, &environment, options.remove)?,
-    };
-    let planned = toolyard_connect::Options {
+    let planned = |server| toolyard_connect::Options {
         name: options.name.clone(),
         project: options.project,
         remove: options.remove,
         server,
     };
+    let Some(name) = &options.client else {
+        let url = format!("http://{}/mcp", configure(flags, None)?.listen);
+        let http = || Server::Http { url: url.clone(), token_env: None };
+        let server = stdio(flags, &environment, false).unwrap_or_else(|_| http());
+        toolyard_connect::list(&environment, &url, &planned(server));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let client = toolyard_connect::client(name).ok_or_else(|| WrongUsage(unknown(name)))?;
+    let planned = planned(match &options.http {
+        Some(_) if options.stdio => {
+            bail_usage!("--stdio and --http exclude each other; leave one out");
+        }
+        Some(url) => Server::Http { url: url.clone(), token_env: options.token_env.clone() },
+        None => stdio(flags, &environment, options.remove)?,
+    });
     toolyard_connect::connect(client, &environment, &planned, options.dry_run)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -82,8 +82,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let providers = snapshot.catalog.providers();
         if !snapshot.catalog.is_empty() {
             table::list(&COLUMNS, snapshot.catalog.tools().map(|tool| tool.spec()), options.json);
-        } else if providers.is_empty() && !options.json {
-            say!("Nothing in {}.", config.plugins.display());
+        } else if snapshot.plugins.iter().all(|report| report.state == PluginState::Disabled) && !options.json
+        {
+            let folder = config.plugins.display();
+            say!(
+                "Nothing in {folder}. Copy a tool component there (NAME.wasm), or name another folder by --plugins."
+            );
         }
         for provider in providers {
             let spec = provider.spec();
@@ -208,14 +212,12 @@ fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
                 tell!("left out: {why}");
             }
         }
-        let (PluginState::Refused { why } | PluginState::KeptPrevious { why }) = &report.state else {
-            continue;
-        };
+        let Some(why) = report.refusal() else { continue };
         code = ExitCode::FAILURE;
         if json {
             output::json(serde_json::json!({"plugin": report.file, "refused": why}));
         } else {
-            tell!("not loaded: {}: {why}", report.file);
+            tell!("not loaded: {why}");
         }
     }
     code

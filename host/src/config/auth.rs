@@ -31,7 +31,11 @@ pub struct Auth {
 
 /// An entry of `[[auth.tokens]]`.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    expecting = "a table [[auth.tokens]], which `toolyard token NAME` prints"
+)]
 struct Token {
     name: String,
     sha256: Option<String>,

@@ -1,7 +1,7 @@
 //! The commands with their output.
 
 use crate::apply::{Applied, ApplyError, apply, read};
-use crate::client::{CLIENTS, Client};
+use crate::client::{CLIENTS, Client, client};
 use crate::doctor::{Facts, Finding, Severity, check, to_json, to_text};
 use crate::entry::{DEFAULT_NAME, starts_toolyard};
 use crate::environment::Environment;
@@ -83,12 +83,17 @@ fn offer(client: &Client, options: &Options, error: &anyhow::Error) {
     }
 }
 
-/// `toolyard connect` without a client: lists the clients that are found on this machine.
-pub fn list(environment: &Environment) {
+/// `toolyard connect` without a client: lists the clients that are found on this machine. If there are none, shows
+/// the address of `toolyard serve` and the entry for other clients.
+pub fn list(environment: &Environment, url: &str, options: &Options) {
     let found: Vec<&Client> = CLIENTS.iter().filter(|client| client.is_found(environment)).collect();
     if found.is_empty() {
         let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
         say!("No MCP client was found. `toolyard connect` knows {}.", names.join(", "));
+        say!("While `toolyard serve` runs, any other client can connect to {url}.");
+        if let Some(Ok(entry)) = client("cursor").map(|cursor| snippet(cursor, options)) {
+            say!("The entry for most of them is:\n{entry}");
+        }
         return;
     }
     for client in found {

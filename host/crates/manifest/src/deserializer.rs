@@ -15,6 +15,8 @@ use std::fmt::{self, Write as _};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+/// The maximum length of a word that an error quotes where one of a few words is expected. A secret is longer.
+const MAX_QUOTED_BYTES: usize = 8;
 /// The maximum length of a key that is compared with the valid ones: a comparison takes longer for
 /// longer keys.
 const MAX_SUGGESTED_BYTES: usize = 24;
@@ -117,7 +119,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// No error quotes a value.
+/// No error quotes a value, except a short word in place of another word.
 impl de::Error for Error {
     fn custom<T: fmt::Display>(what: T) -> Self {
         Self::new(what.to_string())
@@ -129,6 +131,8 @@ impl de::Error for Error {
             "a boolean" => Self::expected("true or false"),
             "a sequence" => Self::expected("an array"),
             "a map" => Self::expected("a table"),
+            // serde's default for a table without an example of its own.
+            other if other.starts_with("struct ") => Self::expected("a table"),
             other => Self::expected(other),
         }
     }
@@ -141,11 +145,18 @@ impl de::Error for Error {
         Self::expected(expected)
     }
 
-    fn unknown_variant(_: &str, words: &'static [&'static str]) -> Self {
+    fn unknown_variant(word: &str, words: &'static [&'static str]) -> Self {
         let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        match quoted.split_last() {
-            Some((last, others @ [_, ..])) => Self::expected(format!("{} or {last}", others.join(", "))),
-            _ => Self::expected(quoted.concat()),
+        let expected = match quoted.split_last() {
+            Some((last, others @ [_, ..])) => format!("{} or {last}", others.join(", ")),
+            _ => quoted.concat(),
+        };
+        let is_word = (1..=MAX_QUOTED_BYTES).contains(&word.len())
+            && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if is_word {
+            Self::new(format!("expected {expected}, found \"{word}\""))
+        } else {
+            Self::expected(expected)
         }
     }
 
@@ -239,7 +250,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
             self.deserialize_any(visitor)
         } else {
             // Otherwise serde would also accept an array for a struct.
-            Err(Error::expected("a table"))
+            Err(de::Error::invalid_type(Unexpected::Other("a value"), &visitor))
         }
     }
 

@@ -60,7 +60,7 @@ fn is_guest_path(path: &str) -> bool {
 pub(crate) type FoldersSection = BTreeMap<String, Spanned<FolderTable>>;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { path = \"./data\", mode = \"read\" }")]
 pub(crate) struct FolderTable {
     path: Spanned<FolderPath>,
     mode: Option<FolderMode>,

@@ -38,7 +38,7 @@ pub struct NamedSecret {
 pub(crate) type SecretsSection = BTreeMap<String, Spanned<SecretTable>>;
 
 #[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table such as { env = \"KEY\" }")]
 pub(crate) struct SecretTable {
     #[serde(deserialize_with = "variable")]
     env: Option<String>,

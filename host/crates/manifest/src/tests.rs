@@ -194,14 +194,14 @@ fn what_stays_of_a_journal_is_the_word_of_the_tool_then_of_the_plugin() {
     assert_eq!(manifest.tools["x"].journal, Some(JournalRetention::Drop));
     assert_eq!(manifest.limits.journal, 1 << 20);
     refused("[task]\njournal = \"never\"", 2, &["`task.journal`", "keep", "failed", "drop"]);
-    refused("[limits]\njournal = \"1KiB\"", 2, &["`limits.journal`", "64.0 KiB"]);
+    refused("[limits]\njournal = \"1KiB\"", 2, &["`limits.journal`: 1.0 KiB is less than 64.0 KiB"]);
 }
 
 #[test]
 fn wrong_values_are_named_with_what_was_expected() {
     refused("enabled = 1", 1, &["`enabled`", "true or false", "integer"]);
     refused("[limits]\nmemory = 64", 2, &["`limits.memory`", "64MiB"]);
-    refused("[limits]\nmemory = \"5TiB\"", 2, &["4.0 GiB"]);
+    refused("[limits]\nmemory = \"5TiB\"", 2, &["`limits.memory`: 5.0 TiB is more than 4.0 GiB"]);
     refused(
         "[limits]\ntable = \"9\"",
         2,
@@ -218,9 +218,18 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[fs]\n\"/d\" = { path = \".\" }", 2, &["`fs./d`", "no `mode`"]);
     refused("[fs]\n\"/d\" = { mode = \"read\" }", 2, &["`fs./d`", "no `path`"]);
     refused("[fs]\n\"/d\" = { path = \"\", mode = \"read\" }", 2, &["`fs./d.path`", "./data"]);
-    refused("[fs]\n\"/d\" = { path = \".\", mode = \"rw\" }", 2, &["`fs./d.mode`", "\"read\""]);
+    refused(
+        "[fs]\n\"/d\" = { path = \".\", mode = \"rw\" }",
+        2,
+        &["expected \"read\" or \"write\", found \"rw\""],
+    );
     refused("[fs]\n\"/d\" = { path = \".\", modes = \"read\" }", 2, &["`fs./d.modes`", "`mode`"]);
-    refused("[fs]\n\"/d\" = \"./data\"", 2, &["`fs./d`", "a table"]);
+    refused(
+        "[fs]\n\"/d\" = \"./data\"",
+        2,
+        &["`fs./d`: expected a table such as { path = \"./data\", mode = \"read\" }, found string"],
+    );
+    refused("[secrets]\nKEY = \"abc\"", 2, &["`secrets.KEY`: expected a table such as { env = \"KEY\" }"]);
     for grant in ["\"never\"", "true"] {
         let text = format!("[fs]\n\"/d\" = {{ path = \".\", mode = \"read\", grant = {grant} }}");
         refused(&text, 2, &["`fs./d.grant`", "\"always\" or \"ask\""]);
@@ -250,7 +259,9 @@ fn wrong_values_are_named_with_what_was_expected() {
             let says = format!("`{section}.bridge-after`: {time}, found {found}");
             refused(&format!("[{section}]\nbridge-after = {value}"), 2, &[&says]);
         }
-        for (value, found) in [("\"ask\"", "string"), ("\"Keep\"", "string"), ("true", "boolean")] {
+        for (value, found) in
+            [("\"ask\"", "\"ask\""), ("\"Keep\"", "\"Keep\""), ("\"sk-1\"", "string"), ("true", "boolean")]
+        {
             let says = format!("`{section}.on-client-timeout`: expected \"keep\" or \"stop\", found {found}");
             refused(&format!("[{section}]\non-client-timeout = {value}"), 2, &[&says]);
         }

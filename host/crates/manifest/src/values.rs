@@ -126,11 +126,17 @@ pub(crate) struct Bytes<const MIN: u64, const MAX: u64>(pub u64);
 impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Bytes<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let shown = |bytes| ByteSize::b(bytes).display().iec().to_string();
-        let expected = format!("a size such as \"64MiB\", from {} to {}", shown(MIN), shown(MAX));
-        text(deserializer, &expected, |text| {
-            let size = text.parse::<ByteSize>().ok()?.as_u64();
-            (MIN..=MAX).contains(&size).then_some(Self(size))
-        })
+        match text(deserializer, "a size such as \"64MiB\"", |text| {
+            Some(text.parse::<ByteSize>().ok()?.as_u64())
+        })? {
+            size if size > MAX => {
+                Err(D::Error::custom(format!("{} is more than {}", shown(size), shown(MAX))))
+            }
+            size if size < MIN => {
+                Err(D::Error::custom(format!("{} is less than {}", shown(size), shown(MIN))))
+            }
+            size => Ok(Self(size)),
+        }
     }
 }
 

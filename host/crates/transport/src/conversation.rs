@@ -6,6 +6,7 @@ use crate::methods;
 use crate::request::{Request, RequestMessage};
 use crate::server::Server;
 use crate::session::ClientSession;
+use crate::stateless::batched;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
@@ -74,9 +75,7 @@ impl ClientSession {
         channel: &Arc<dyn ClientChannel>,
     ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
         if !self.revision.has_batches() {
-            return Err(RpcError::invalid_request(
-                "batches are not part of this protocol revision: send one message",
-            ));
+            return Err(batched());
         }
         if members.len() > MAX_BATCH {
             let error = format!("a batch has at most {MAX_BATCH} messages");

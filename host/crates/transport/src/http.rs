@@ -17,6 +17,7 @@ mod media;
 pub mod operator_listener;
 mod overflow;
 mod post;
+mod refusal_log;
 pub(crate) mod relayed;
 pub(crate) mod reply;
 mod session_registry;

@@ -41,7 +41,7 @@ pub(crate) fn is_among(members: &[Result<Message, DecodeError>]) -> bool {
 
 /// The error for such a batch.
 pub(crate) fn batched() -> RpcError {
-    RpcError::invalid_request("batches are not part of this protocol revision: send one message")
+    RpcError::invalid_request("batches belong to 2025-03-26: send one message")
 }
 
 #[cfg(test)]

@@ -26,6 +26,9 @@ use toolyard_cli::output::{self, Styled};
 use toolyard_cli::{INTERRUPTED, WrongUsage, tell};
 use toolyard_dispatch::{Caller, Dispatch, RawJson, visible};
 
+/// The most plugins that the error about an unknown tool names; `toolyard tools` lists all.
+const MAX_REFUSED: usize = 3;
+
 /// The options of `toolyard call`.
 #[derive(Debug, Clone)]
 pub struct CallOptions {
@@ -78,8 +81,8 @@ impl Call {
         Ok(Self { options, arguments, answers, expected, record })
     }
 
-    /// Runs the call and prints its result; cancels the call if `stop` is cancelled. `plugins` is the folder
-    /// that the dispatcher's tools come from, for messages.
+    /// Runs the call and prints its result; cancels the call if `stop` is cancelled. For messages, `plugins` is the
+    /// folder that the dispatcher's tools come from, with the reasons why plugins in it are not loaded.
     ///
     /// # Errors
     /// [`WrongUsage`] if there is no such tool; else if the host refuses the call, or the result cannot be
@@ -87,12 +90,14 @@ impl Call {
     pub async fn run(
         self,
         dispatch: &Arc<Dispatch>,
-        plugins: &Path,
+        plugins: (&Path, &[&str]),
         stop: &CancellationToken,
     ) -> anyhow::Result<ExitCode> {
         let Self { options, arguments, answers, expected, record } = self;
         if dispatch.catalog().current().get(&options.tool).is_none() {
-            return Err(WrongUsage(unknown_tool(&options.tool, dispatch, plugins)).into());
+            let catalog = dispatch.catalog().current();
+            let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
+            return Err(WrongUsage(unknown_tool(&options.tool, &names, plugins)).into());
         }
         let recorder = record.is_some().then(CallRecorder::default);
         let (terminal, questions) = Terminal::new(&options.tool, options.ask, answers, recorder);
@@ -205,24 +210,32 @@ fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
     } else {
         text.to_owned()
     };
-    let arguments = RawJson::parse(text).map_err(|error| WrongUsage(format!("the arguments are {error}")))?;
+    const FORM: &str = "write one JSON object, such as '{\"program\": \".a\"}', or `-` to read it from stdin";
+    let arguments =
+        RawJson::parse(text).map_err(|error| WrongUsage(format!("the arguments are {error}; {FORM}")))?;
     if arguments.is_object() {
         Ok(arguments)
     } else {
-        Err(WrongUsage("the arguments must be a JSON object, such as '{\"text\":\"hello\"}'".to_owned())
-            .into())
+        Err(WrongUsage(format!("the arguments are no JSON object; {FORM}")).into())
     }
 }
 
-fn unknown_tool(name: &str, dispatch: &Dispatch, plugins: &Path) -> String {
-    let catalog = dispatch.catalog().current();
-    let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
-    let plugins = plugins.display();
-    match nearest(name, names.iter().copied()) {
-        Some(nearest) => format!("no tool `{name}` in {plugins}; did you mean `{nearest}`?"),
-        None if names.is_empty() => format!("no tool `{name}` in {plugins}; it offers: nothing"),
-        None => format!("no tool `{name}` in {plugins}; it offers: {}", names.join(", ")),
+fn unknown_tool(name: &str, names: &[&str], (plugins, refused): (&Path, &[&str])) -> String {
+    if !plugins.is_dir() {
+        return format!("there is no plugin folder {}; name one by --plugins", plugins.display());
     }
+    let plugins = plugins.display();
+    let mut said = format!("no tool `{name}` in {plugins}");
+    match nearest(name, names.iter().copied()) {
+        Some(nearest) => said.push_str(&format!("; did you mean `{nearest}`?")),
+        None if !names.is_empty() => said.push_str(&format!("; it offers: {}", names.join(", "))),
+        None if refused.is_empty() => said.push_str("; it has no tools; name another folder by --plugins"),
+        None => {}
+    }
+    for why in refused.iter().take(MAX_REFUSED) {
+        said.push_str(&format!("; not loaded: {why}"));
+    }
+    said
 }
 
 /// Compares the result with the expected one: prints the result if it matches, else the difference.
@@ -286,4 +299,43 @@ fn as_text(result: &serde_json::Value) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_no_object_show_the_form() {
+        for text in ["{program: .a}", "program=.a", "@args.json", "[]"] {
+            let said = read_arguments(text).expect_err(text).to_string();
+            assert!(said.contains("'{\"program\": \".a\"}', or `-` to read it from stdin"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_tool_has_the_likely_reason() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (at, shown) = (folder.path(), folder.path().display());
+        let refused = ["jq.wasm: the manifest jq.toml line 2: …"];
+        for (names, refused, says) in [
+            (
+                &[][..],
+                &[][..],
+                format!("no tool `jq` in {shown}; it has no tools; name another folder by --plugins"),
+            ),
+            (&[], &refused, format!("no tool `jq` in {shown}; not loaded: {}", refused[0])),
+            (&["jqs"], &[], format!("no tool `jq` in {shown}; did you mean `jqs`?")),
+            (
+                &["csv"],
+                &refused,
+                format!("no tool `jq` in {shown}; it offers: csv; not loaded: {}", refused[0]),
+            ),
+        ] {
+            assert_eq!(unknown_tool("jq", names, (at, refused)), says);
+        }
+        let absent = at.join("absent");
+        let says = format!("there is no plugin folder {}; name one by --plugins", absent.display());
+        assert_eq!(unknown_tool("jq", &[], (&absent, &[])), says);
+    }
 }

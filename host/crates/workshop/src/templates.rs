@@ -129,7 +129,10 @@ pub fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
             anyhow::bail!("{} is a symbolic link; nothing was written", above.display());
         }
         if path.symlink_metadata().is_ok() {
-            anyhow::bail!("{} already exists; nothing was written", path.display());
+            anyhow::bail!(
+                "{} already exists; nothing was written; name another folder by --dir",
+                path.display()
+            );
         }
     }
     for (name, bytes) in files {

@@ -69,6 +69,10 @@ fn a_4_what_would_weaken_the_check_is_refused_by_name() {
         ("scopes = [\"a\\\"b\"]".to_owned(), "`auth.scopes`"),
         ("required-scopes = [\"\"]".to_owned(), "`auth.required-scopes`"),
         ("leeway = \"soon\"".to_owned(), "expected a duration"),
+        (
+            "tokens = [\"abc\"]".to_owned(),
+            "expected a table [[auth.tokens]], which `toolyard token NAME` prints",
+        ),
         ("anonymous = true".to_owned(), "unknown field `anonymous`"),
     ] {
         let refusal = format!("{:#}", resolve(&text).expect_err(&text));

@@ -30,6 +30,9 @@ pub(crate) fn magic(bytes: &[u8]) -> Result<WasmKind, Refusal> {
         None => Err(Refusal::Truncated { at: bytes.len() as u64 }),
         Some([0x0d, 0, 1, 0]) => Ok(WasmKind::Component),
         Some([1, 0, 0, 0]) => Ok(WasmKind::TypedModule),
+        Some([old @ ..0x0d, 0, 1, 0]) => Err(Refusal::Invalid(format!(
+            "it has the old format {old:#04x}; build it again with newer tools"
+        ))),
         Some(_) => Err(Refusal::NotWasm("it is of a version or kind that this host does not know")),
     }
 }

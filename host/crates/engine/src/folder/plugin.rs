@@ -13,7 +13,7 @@ use crate::run::tool::{Callee, GuestTool};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use toolyard_manifest::{Manifest, ManifestError, ToolOverride};
+use toolyard_manifest::{Manifest, ManifestError, ToolOverride, Unit};
 use toolyard_task::Digest;
 use toolyard_task::approval::Confirm;
 use toolyard_task::provider::ProviderSpec;
@@ -41,6 +41,14 @@ impl Plugin {
             if !code.declared.iter().any(|tool| tool.description.name == *name) {
                 return Err(no_such_tool(file, name, &code).into());
             }
+        }
+        let of_tools = manifest.tools.values().filter_map(|tool| tool.limits.as_ref());
+        let most = of_tools.map(|limits| limits.memory).fold(manifest.limits.memory, u64::max);
+        if code.needs.least_memory() > most {
+            let [least, most] = [code.needs.least_memory(), most].map(|bytes| Unit::Bytes.show(bytes));
+            return Err(Refusal::Resources(format!(
+                "at least {least} of memory, and `limits.memory` is {most}"
+            )));
         }
         engine.budget.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
             Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))

@@ -37,6 +37,8 @@ pub struct Plugins {
     /// When the files first differed from those that the catalog was built from.
     pub(crate) unsettled: Option<Instant>,
     excess: Excess,
+    /// The manifests without a component, as last seen.
+    unused_manifests: BTreeSet<String>,
     serving: Serving,
     /// The file that records which plugin owns each name.
     names: Option<NameFile>,
@@ -84,6 +86,7 @@ impl Plugins {
             loads: Loads::new(Engine::loads_at_once()),
             unsettled: None,
             excess: Excess::default(),
+            unused_manifests: BTreeSet::new(),
             serving: Serving::new(),
             names,
             owners: Owners::new(),
@@ -225,6 +228,13 @@ impl Plugins {
                     );
                 }
                 self.outsiders = scan.outsiders;
+                for manifest in scan.unused_manifests.difference(&self.unused_manifests) {
+                    tracing::warn!(
+                        event = "plugin.manifest_unused", %path, manifest,
+                        "manifest has no component of its name beside it and applies to nothing"
+                    );
+                }
+                self.unused_manifests.clone_from(&scan.unused_manifests);
                 if self.excess != scan.excess {
                     self.change();
                     self.excess = scan.excess.clone();

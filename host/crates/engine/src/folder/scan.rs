@@ -50,6 +50,8 @@ pub(crate) struct Scan {
     pub dir: Option<Arc<PluginDir>>,
     pub files: BTreeMap<String, FileStamps>,
     pub excess: Excess,
+    /// Manifests without a component: after a component is renamed, its limits and grants apply to nothing.
+    pub unused_manifests: BTreeSet<String>,
     /// The entries of the lock file, if it is obeyed.
     pub lock: Option<Arc<dyn LockEntries>>,
     /// The users besides the host's own and root who can add files to it.
@@ -168,12 +170,16 @@ impl Folder {
             }
         };
         files_of.written().for_each(&mut add);
+        let mut manifests = BTreeSet::new();
         entries.rewind();
         while let Some(entry) = entries.read() {
             let entry = entry.map_err(std::io::Error::from)?;
             // Skipped, because a report could not show a file name that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else { continue };
             add(name);
+            if manifests.len() < self.most && is_manifest(name) {
+                manifests.insert(name.to_owned());
+            }
         }
         let (names, excess) = names.within();
         let locked = self.lock.as_mut().map(|lock| lock.look(&files_of, self.trusted)).transpose()?;
@@ -183,8 +189,14 @@ impl Folder {
                 files.insert(name, seen);
             }
         }
+        let mut unused_manifests = BTreeSet::new();
+        for name in manifests {
+            if stamp(&files_of, &name.replace(".toml", ".wasm"))?.is_none() {
+                unused_manifests.insert(name);
+            }
+        }
         let lock = self.lock.as_ref().map(|lock| lock.entries.clone());
-        Ok(Scan { dir: Some(files_of), files, excess, lock, outsiders })
+        Ok(Scan { dir: Some(files_of), files, excess, unused_manifests, lock, outsiders })
     }
 }
 
@@ -264,6 +276,12 @@ impl Names {
     }
 }
 
+/// Whether a file is a manifest by its name. Cases of tests have a name with two dots.
+fn is_manifest(name: &str) -> bool {
+    let stem = name.strip_suffix(".toml");
+    stem.is_some_and(|stem| !stem.is_empty() && !stem.contains('.') && stem != "toolyard")
+}
+
 fn stamp(dir: &PluginDir, name: &str) -> std::io::Result<Option<Stamp>> {
     Ok(dir.metadata(name)?.map(|found| Stamp::of(&found)))
 }
@@ -334,6 +352,17 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::time::Duration;
+
+    #[test]
+    fn manifests_without_a_component_are_found() {
+        let place = tempfile::tempdir().expect("a folder");
+        for name in ["jq.wasm", "jq.toml", "old.toml", "a.case.toml", "toolyard.toml", "read.me", ".toml"] {
+            std::fs::write(place.path().join(name), "x").expect("writes");
+        }
+        let first = Precedence { loaded: BTreeSet::new(), owners: BTreeSet::new() };
+        let scan = Folder::new(place.path(), 10, true, None).scan(&first).expect("scans");
+        assert_eq!(scan.unused_manifests, BTreeSet::from(["old.toml".to_owned()]));
+    }
 
     #[test]
     fn files_belong_to_the_host_to_root_or_to_the_owner_of_the_folder() {

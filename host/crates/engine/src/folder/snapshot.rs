@@ -50,6 +50,17 @@ pub struct PluginReport {
     pub compiled_in: Option<Duration>,
 }
 
+impl PluginReport {
+    /// Why the version in the folder is not loaded, with the name of its file.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        match &self.state {
+            PluginState::Refused { why } | PluginState::KeptPrevious { why } => Some(why),
+            PluginState::Serving | PluginState::Disabled => None,
+        }
+    }
+}
+
 /// Whether a plugin serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PluginState {

@@ -169,6 +169,9 @@ struct Surroundings<'a> {
 
 fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<OpenFolder, String> {
     let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound if named.path.starts_with('~') => {
+            "is not there: `~` is not expanded; write the whole path".to_owned()
+        }
         std::io::ErrorKind::NotFound => "is not there; make it, or take the grant away".to_owned(),
         std::io::ErrorKind::NotADirectory => "is not a folder".to_owned(),
         _ => format!("cannot be used: {error}"),
@@ -314,6 +317,7 @@ mod tests {
             (".", FolderMode::Read, "holds the plugins themselves"),
             ("data/..", FolderMode::Read, "holds the plugins themselves"),
             ("./none", FolderMode::Write, "./none is not there"),
+            ("~/docs", FolderMode::Read, "~/docs is not there: `~` is not expanded"),
             ("file", FolderMode::Read, "is not a folder"),
             (".", FolderMode::Write, "holds the plugins themselves"),
             ("..", FolderMode::Write, "holds the plugins themselves"),

@@ -66,6 +66,11 @@ impl Amounts {
         self.bytes.saturating_sub(BYTES_PER_RUN)
     }
 
+    /// The bytes without which no run begins: its memories are at most as large as the largest.
+    pub fn least_memory(&self) -> u64 {
+        self.prepaid() / u64::from(self.memories.max(1))
+    }
+
     /// The capacity of this machine for `wished` runs.
     pub fn on_this_machine(wished: u32, bytes: Option<u64>) -> Self {
         let mappings = mappings().saturating_sub(MAPPINGS_RESERVED);

@@ -1,6 +1,8 @@
 //! Each limit takes effect, is named in the error and harms nothing else. Stopping a run works.
 
-use crate::kit::{BOUND, Recorder, call, engine, error, eventually, ok, only, run, settings, start, tool};
+use crate::kit::{
+    BOUND, Folder, Recorder, call, engine, error, eventually, ok, only, run, settings, start, tool, why,
+};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,9 +22,11 @@ async fn memory_that_the_guest_does_not_check() {
     assert!(what.contains("memory limit of 2.0 MiB reached (`limits.memory`)"), "{what}");
     assert_eq!(ok(&call(&catalog, "echo", "{\"text\":\"x\"}").await), "x");
     // Not even its initial memory fits.
-    let catalog = only(&engine, "probe", "[limits]\nmemory = \"64KiB\"").await;
-    let what = error(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
-    assert!(what.contains("memory limit of 64.0 KiB"), "{what}");
+    let folder = Folder::with(&[("guest.wasm", "probe")]);
+    folder.put("guest.toml", b"[limits]\nmemory = \"64KiB\"");
+    let snapshot = folder.load(&engine).await;
+    let what = why(&snapshot, "guest.wasm");
+    assert!(what.contains("MiB of memory, and `limits.memory` is 64.0 KiB"), "{what}");
 }
 
 #[tokio::test]

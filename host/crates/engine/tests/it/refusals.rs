@@ -27,7 +27,8 @@ async fn files_that_are_no_plugins() {
     let mut damaged = add.clone();
     let middle = damaged.len() / 2;
     damaged[middle..middle + 64].fill(0xff);
-    let files: [(&str, &[u8], &str); 6] = [
+    let files: [(&str, &[u8], &str); 7] = [
+        ("old.wasm", b"\0asm\x0a\0\x01\0", "the old format 0x0a; build it again"),
         ("large.wasm", &big, "larger than the 262144 bytes"),
         ("version.wasm", &other_version, "built for `toolyard:plugin/tools@0.2.0`"),
         ("types.wasm", &wrong_types, "list-tools"),

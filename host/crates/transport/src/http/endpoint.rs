@@ -3,14 +3,16 @@
 use super::connection_limit::Busy;
 use super::cors;
 use super::header_check::PROTOCOL_VERSION;
+use super::host_origin::HostOriginError;
 use super::large_messages::LargeMessages;
+use super::refusal_log::RefusalLog;
 use super::relayed::RelayedRequests;
-use super::reply::{self, RefusalReply, Reply, SESSION_ID};
+use super::reply::{self, RefusalReason, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
 use crate::change_notifications::ChangeReceiver;
 use crate::metrics::CountedRefusal;
 use crate::server::Server;
-use http::header::{ACCEPT, ORIGIN};
+use http::header::{ACCEPT, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use hyper::Request;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolyard_dispatch::visible::clip;
 use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
@@ -27,6 +30,8 @@ use toolyard_protocol::{Revision, RpcError};
 
 /// The only path that is served (H-1).
 const PATH: &str = "/mcp";
+/// The most characters of a refused header in the log.
+const MAX_SHOWN_CHARS: usize = 100;
 /// How often the host looks for streams that it has kept long enough.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
@@ -39,6 +44,7 @@ pub(crate) struct Endpoint {
     pub stopping: CancellationToken,
     pub large: LargeMessages,
     pub relayed: RelayedRequests,
+    refusals: RefusalLog,
 }
 
 /// The caller of an HTTP request.
@@ -60,6 +66,7 @@ impl Endpoint {
             stopping,
             large: LargeMessages::default(),
             relayed: RelayedRequests::default(),
+            refusals: RefusalLog::default(),
         }
     }
 
@@ -89,13 +96,21 @@ impl Endpoint {
         let metrics = &self.server.metrics;
         metrics.count_answer(&of, reply.status(), reply.extensions().get::<CountedRefusal>().is_some());
         reply.body_mut().count(&metrics.streams);
+        self.refusals.note(&reply, peer);
         reply
     }
 
     /// The answer to a request that the host/origin check refuses, or that needs no authentication.
     fn refuse_early(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         if let Err(why) = self.server.access.current().allowed_names.check(uri.authority(), headers) {
-            return Some(why.into());
+            let mut reply = Reply::from(why);
+            let sent = headers.get(if why == HostOriginError::Host { HOST } else { ORIGIN });
+            if let (Some(sent), Some(reason)) = (sent, reply.extensions_mut().get_mut::<RefusalReason>()) {
+                reason
+                    .0
+                    .push_str(&format!("; the header is {}", clip(&format!("{sent:?}"), MAX_SHOWN_CHARS)));
+            }
+            return Some(reply);
         }
         self.metadata(method, uri, headers)
     }
@@ -124,7 +139,8 @@ impl Endpoint {
         if uri.path() == "/" && method == Method::GET && super::media::names_html(&headers) {
             return reply::for_browsers();
         }
-        if uri.path() != PATH {
+        // Many people write the address with a slash.
+        if uri.path().strip_suffix('/').unwrap_or(uri.path()) != PATH {
             let error =
                 RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
             return reply::refuse(StatusCode::NOT_FOUND, &error);

@@ -121,7 +121,7 @@ impl Endpoint {
                 Box::pin(kept).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
-            Incoming::Batch(members) if is_among(&members) => {
+            Incoming::Batch(members) if is_among(&members) || headers.get(SESSION_ID).is_none() => {
                 Err(reply::refuse(StatusCode::BAD_REQUEST, &batched()).into())
             }
             Incoming::Batch(members) => {

@@ -87,6 +87,10 @@ impl Body for ReplyBody {
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;
 
+/// Why a request was refused, for the operator; an extension of the answer.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusalReason(pub String);
+
 /// A refusal; boxed, because it is rare and large.
 pub(crate) type RefusalReply = Box<Reply>;
 
@@ -125,6 +129,7 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
 pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Reply {
     let mut reply = json(response::error(None, error));
     *reply.status_mut() = status;
+    reply.extensions_mut().insert(RefusalReason(error.message.clone()));
     reply
 }
 
@@ -151,6 +156,8 @@ pub(crate) fn denied(why: &AuthError, auth: &Auth) -> Reply {
         _ => RpcError::invalid_request(message),
     };
     let mut reply = refuse(status, &error);
+    // The client must not learn which reason it is.
+    reply.extensions_mut().insert(RefusalReason(why.to_string()));
     let headers = reply.headers_mut();
     if let Some(challenge) = auth.challenge(why) {
         headers.insert(WWW_AUTHENTICATE, challenge);
@@ -247,8 +254,12 @@ pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Repl
 impl From<HostOriginError> for Reply {
     fn from(why: HostOriginError) -> Self {
         let message = match why {
-            HostOriginError::Host => "Forbidden: the Host header does not name this server",
-            HostOriginError::Origin => "Forbidden: pages of this origin may not call this server",
+            HostOriginError::Host => {
+                "Forbidden: the Host header does not name this server; add its name to `hosts` in [http]"
+            }
+            HostOriginError::Origin => {
+                "Forbidden: pages of this origin may not call this server; add it to `origins` in [http]"
+            }
         };
         refuse(StatusCode::FORBIDDEN, &RpcError::invalid_request(message))
     }

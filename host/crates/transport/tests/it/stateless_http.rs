@@ -41,6 +41,42 @@ async fn t_26d_1_26j_5_26c_5_discover_is_answered_without_a_session() {
     served.stopped().await;
 }
 
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+    "capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+
+#[tokio::test]
+async fn l_6_a_session_that_begins_while_components_compile_is_told_of_all_lists() {
+    let server = server(vec![quick()]);
+    let served = serve(server.clone()).await;
+    for (loading, declared) in [(vec!["late.wasm".to_owned()], true), (Vec::new(), false)] {
+        server.dispatch.catalog().set_loading(loading);
+        let answer = served.post_text(&[], INITIALIZE).await.json().await;
+        let capabilities = answer["result"]["capabilities"].as_object().expect("capabilities").clone();
+        for list in ["prompts", "resources"] {
+            assert_eq!(capabilities.contains_key(list), declared, "{capabilities:?}");
+        }
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn refusals_say_what_to_change() {
+    let served = serve(server(vec![quick()])).await;
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
+    for (header, body, status, says) in [
+        (("x", "y"), batch, 400, "batches belong to 2025-03-26: send one message"),
+        (("origin", "https://evil.example"), INITIALIZE, 403, "add it to `origins` in [http]"),
+        // Two `Host` headers name no server.
+        (("host", "tools.example"), INITIALIZE, 403, "add its name to `hosts` in [http]"),
+    ] {
+        let answer = served.post_text(&[header], body).await;
+        assert_eq!(answer.status, status, "{says}");
+        let answer = answer.json().await;
+        assert!(answer["error"]["message"].as_str().expect("a message").contains(says), "{answer}");
+    }
+    served.stopped().await;
+}
+
 /// A server with two tokens, each for its own subject.
 fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     let server = server(tools);
