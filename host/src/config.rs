@@ -468,7 +468,7 @@ impl RawConfig {
             registries,
             secret_commands: Arc::new(secret_commands),
             assigns_tool_names: false,
-            quick_code: QuickCode::Never,
+            quick_code: QuickCode::IfCached,
             uses_placeholder_secrets: false,
             set: self.set,
         })

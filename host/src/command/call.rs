@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use toolyard_dispatch::{Departure, DrainMode};
-use toolyard_engine::QuickCode;
 use toolyard_workshop::{Call, CallOptions};
 
 /// The options of `call`.
@@ -71,7 +70,6 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         save: options.save.clone(),
         record: options.record.clone(),
     })?;
-    config.quick_code = QuickCode::IfCached;
     // One call needs no durable store.
     config.store = StoreChoice::Memory;
     config.limits.tasks = options.task;

@@ -133,6 +133,8 @@ pub struct Settings {
     /// Whether to accept a folder that every user of this machine can write to, and a component or
     /// a manifest that every user or another owner can change.
     pub others_may_write: bool,
+    /// How long after a load components with quick code begin to be optimised: the first calls come first.
+    pub optimize_after: Duration,
     /// How often to rescan the folder when no change was reported.
     pub rescan: Duration,
     /// How long a file's size and modification time must stay unchanged before it is loaded.
@@ -173,6 +175,7 @@ impl Default for Settings {
             host_version: env!("CARGO_PKG_VERSION"),
             lock: None,
             others_may_write: false,
+            optimize_after: Duration::from_secs(10),
             rescan: Duration::from_secs(2),
             settle: Duration::from_millis(100),
         }

@@ -104,8 +104,13 @@ async fn serves_with_quick_code_until_it_is_optimized() {
     let cache = home.path().join("cache");
     let codes = || codes(&cache);
     let rescan = Duration::from_millis(50);
-    let settings =
-        Settings { cache: Some(cache.clone()), quick_code: QuickCode::Meanwhile, rescan, ..child() };
+    let settings = Settings {
+        cache: Some(cache.clone()),
+        quick_code: QuickCode::Meanwhile,
+        optimize_after: Duration::ZERO,
+        rescan,
+        ..child()
+    };
     let (first, mut published, _stop) = follow(&folder, &settings).await;
     assert_eq!(
         (state(&first, "add.wasm"), codes()),
@@ -145,12 +150,13 @@ async fn goes_on_with_quick_code_that_cannot_be_optimized() {
     let settings = Settings {
         compiler,
         quick_code: QuickCode::Meanwhile,
+        optimize_after: Duration::ZERO,
         rescan: Duration::from_millis(20),
         settle: Duration::from_millis(10),
         ..child()
     };
     let (first, mut published, _stop) = follow(&folder, &settings).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let tried = std::fs::read_to_string(&attempts).expect("it was tried");
     assert_eq!(tried.lines().count(), 1, "and not again");
     let last = std::iter::from_fn(|| published.try_recv().ok()).last().unwrap_or(first);

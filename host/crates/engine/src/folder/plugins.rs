@@ -24,9 +24,6 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use toolyard_task::{Catalog, Provider, Tool};
 
-/// How long after a load optimisation begins, so that it does not delay the first calls.
-const OPTIMIZE_AFTER: Duration = Duration::from_secs(2);
-
 /// The plugins of one folder.
 pub struct Plugins {
     pub(crate) engine: Arc<Engine>,
@@ -270,7 +267,8 @@ impl Plugins {
     /// Starts to optimise a component that serves with quick code, once nothing has been loaded for a while. One at a
     /// time, because a client may wait for a file that comes meanwhile, and those that compile soonest first.
     pub(crate) fn optimize_next(&mut self, scan: &Scan) {
-        if !self.loads.is_empty() || self.loaded.is_some_and(|at| at.elapsed() < OPTIMIZE_AFTER) {
+        let pause = self.engine.settings.optimize_after;
+        if !self.loads.is_empty() || self.loaded.is_some_and(|at| at.elapsed() < pause) {
             return;
         }
         let quick = self
