@@ -6,7 +6,6 @@ use crate::methods;
 use crate::request::{Request, RequestMessage};
 use crate::server::Server;
 use crate::session::ClientSession;
-use crate::stateless::batched;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
@@ -75,7 +74,7 @@ impl ClientSession {
         channel: &Arc<dyn ClientChannel>,
     ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
         if !self.revision.has_batches() {
-            return Err(batched());
+            return Err(RpcError::invalid_request("batches belong to 2025-03-26: send one message"));
         }
         if members.len() > MAX_BATCH {
             let error = format!("a batch has at most {MAX_BATCH} messages");
