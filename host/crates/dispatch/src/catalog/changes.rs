@@ -3,7 +3,6 @@
 
 use crate::catalog::LiveCatalog;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio::sync::{broadcast, watch};
 pub use toolyard_protocol::offers::Offers;
 use toolyard_task::Catalog;
