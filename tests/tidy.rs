@@ -7,6 +7,9 @@ mod docs;
 #[path = "tidy/events.rs"]
 mod events;
 
+#[path = "tidy/formats.rs"]
+mod formats;
+
 #[path = "tidy/pages.rs"]
 mod pages;
 

@@ -19,6 +19,16 @@ fn refused(text: &str, line: usize, says: &[&str]) {
     }
 }
 
+/// Operators keep their manifests: a key is never dropped or given another meaning without a new name.
+#[test]
+fn a_manifest_with_every_key_of_0_3_is_read() {
+    let text = include_str!("../../../../tests/formats/plugin.toml");
+    parse(text).expect("valid");
+    for row in Limits::ROWS {
+        assert!(text.contains(&format!("\n{} = ", row.key)), "{}", row.key);
+    }
+}
+
 #[test]
 fn all_that_is_supported() {
     let text = r#"
