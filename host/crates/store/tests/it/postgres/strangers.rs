@@ -31,7 +31,10 @@ impl Roles {
         let (host, spy) = (format!("host_{number}"), format!("spy_{number}"));
         let roles = Self { server, host, spy, schema: server.schema() };
         roles.operator("CREATE ROLE HOST LOGIN; CREATE ROLE SPY LOGIN").await;
-        roles.operator("GRANT CREATE ON DATABASE postgres TO HOST, SPY").await;
+        // PostgreSQL lets one of two concurrent grants on a database fail.
+        let grant =
+            "BEGIN; SELECT pg_advisory_xact_lock(1); GRANT CREATE ON DATABASE postgres TO HOST, SPY; COMMIT";
+        roles.operator(grant).await;
         roles
     }
 
