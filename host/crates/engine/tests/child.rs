@@ -121,7 +121,7 @@ async fn serves_with_quick_code_until_it_is_optimized() {
         [first.catalog.get("add"), first.catalog.get("copy_add")].map(|tool| tool.expect("is there").clone());
     let is_new = |next: &Snapshot, old: &Arc<dyn Tool>| {
         let new = next.catalog.get(old.spec().name()).expect("it stays");
-        assert_eq!(new.spec(), old.spec(), "so that no client is told of a change");
+        assert_eq!(new.spec(), old.spec(), "so clients get no notification");
         !Arc::ptr_eq(new, old)
     };
     let last = loop {

@@ -38,7 +38,7 @@ use toolyard_task::{Fence, RunEnd, Task};
 
 /// How long a call waits for a tool that is being compiled: less than the 60 s of common clients.
 const MAX_WAIT_FOR_TOOL: Duration = Duration::from_secs(50);
-/// How often its client is told that it waits.
+/// The time between two progress messages to its client meanwhile.
 const WAIT_BEAT: Duration = Duration::from_secs(2);
 
 /// A call, as a transport hands it over.

@@ -29,7 +29,7 @@ use wasmtime::component::Component;
 const CHILD_BASE: u64 = 1 << 30;
 /// The number of the child's threads.
 const CHILD_THREADS: u32 = 2;
-/// The nice value of the child if nobody waits for the component: clients' calls come first.
+/// The nice value of the child once the host serves: clients' calls come first.
 const NICE: &str = "10";
 /// How many bytes of the child's error output are kept.
 const MAX_COMPLAINT_BYTES: u64 = 4 << 10;

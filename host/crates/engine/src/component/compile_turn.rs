@@ -25,7 +25,7 @@ pub(crate) enum Lane {
 
 /// A slot in a lane.
 pub(crate) struct CompileTurn {
-    /// Whether somebody waits for the component, and no call is under way yet.
+    /// Whether the start of the host, or a command, waits for the component, so that no call is under way yet.
     pub is_awaited: bool,
     /// `None` for a file that is loaded alone.
     place: Option<LaneSlot>,

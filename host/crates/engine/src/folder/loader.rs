@@ -119,13 +119,13 @@ pub(crate) struct FileLoader {
     pub lock: Option<Arc<dyn LockEntries>>,
     /// Whether its secrets are read again, although no file changed.
     pub reads_secrets: bool,
-    /// Whether somebody waits for it, and no call is under way yet.
+    /// Whether the start of the host, or a command, waits for it.
     pub is_awaited: bool,
     /// Whether its component, which serves with quick code, is optimised.
     pub optimizes: bool,
     pub former: Option<Arc<LoadedFile>>,
     pub components: Arc<ComponentRegistry>,
-    /// Who learns of definitions that are known before the component is compiled.
+    /// The receiver of definitions that are known before the component is compiled.
     pub known: Option<mpsc::UnboundedSender<KnownDefinitions>>,
 }
 
@@ -193,7 +193,7 @@ impl FileLoader {
                 held.is_quick = code.is_quick && self.engine.settings.quick_code == QuickCode::Meanwhile;
                 held.code = Some(code);
             }
-            // What serves goes on with the code that it has.
+            // The plugin goes on with the code that it has.
             Err(NoCode::Refused(_)) if self.optimizes && turn.is_cancelled() => return Step::Cancelled,
             Err(NoCode::Refused(fault))
                 if self.optimizes
@@ -345,7 +345,7 @@ impl FileLoader {
             return;
         };
         let Some(offer) = self.engine.cache.offer(digest) else { return };
-        // What is refused here is refused again, with the reason, when the component is compiled.
+        // The load of the component refuses them again, with the reason.
         let Ok(tools) = plugin::specs((&self.name, digest, manifest), &offer.tools) else { return };
         let judged =
             self.check_lock_of(digest, loaded::definitions(offer.tools.iter(), &offer.prompts), manifest);

@@ -49,7 +49,7 @@ pub struct Plugins {
     /// Definitions that the loads tell.
     pub(crate) known: mpsc::UnboundedReceiver<KnownDefinitions>,
     tell_known: mpsc::UnboundedSender<KnownDefinitions>,
-    /// Whether the first load is over.
+    /// Whether the first load has ended.
     serves: bool,
     /// When the last load ended.
     loaded: Option<Instant>,

@@ -59,7 +59,7 @@ pub enum SqliteOpenError {
     NotCopied {
         /// The file.
         path: PathBuf,
-        /// Where its copy would be.
+        /// The path of its copy.
         copy: PathBuf,
         /// The cause.
         #[source]

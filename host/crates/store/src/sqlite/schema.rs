@@ -454,7 +454,7 @@ fn keep_copy(path: &Path, from: i64) -> Result<PathBuf, SqliteOpenError> {
         Ok(())
     };
     kept().map_err(|source| {
-        // What is left of it would take the room that is missing.
+        // Its rest would take the room that is missing.
         drop(std::fs::remove_file(&part));
         SqliteOpenError::NotCopied { path: path.to_owned(), copy: copy.clone(), source }
     })?;
