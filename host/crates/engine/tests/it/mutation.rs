@@ -22,7 +22,8 @@ async fn damaged_components_are_refused_or_loaded() {
     let engine = engine(&Settings { list_time: Duration::from_millis(200), ..settings() });
     let folder = crate::kit::Folder::new();
     let (mut loaded, mut refused) = (0, 0);
-    for seed in 1..=300_u64 {
+    let seeds = if std::env::var_os("NIGHTLY").is_some() { 300_u64 } else { 100 };
+    for seed in 1..=seeds {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut bytes = whole.clone();
         match dice.below(4) {
@@ -53,5 +54,5 @@ async fn damaged_components_are_refused_or_loaded() {
         }
         folder.remove(&name);
     }
-    assert!(loaded > 0 && refused > 100, "{loaded} loaded, {refused} refused");
+    assert!(loaded > 0 && refused > seeds / 3, "{loaded} loaded, {refused} refused");
 }

@@ -4,6 +4,11 @@ use std::sync::Arc;
 use toolyard_store::{Keyring, MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
+/// The number of races of each kind: the nightly run has all, a landing a quarter.
+pub fn races(all: u32) -> u32 {
+    if std::env::var_os("NIGHTLY").is_some() { all } else { all / 4 }
+}
+
 mod memory {
     use super::*;
 
@@ -15,7 +20,7 @@ mod memory {
             let killed = store.clone();
             Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
         };
-        Fixture { clock, open: Box::new(open), races: 100_000 }
+        Fixture { clock, open: Box::new(open), races: races(100_000) }
     }
 
     toolyard_store_contract::contract_tests!(fixture());
@@ -76,5 +81,5 @@ fn sqlite(keys: Option<Arc<Keyring>>) -> Fixture {
         let killed = store.clone();
         Host { store, kill: Box::new(move || Box::pin(async move { killed.shut_down().await })) }
     };
-    Fixture { clock, open: Box::new(open), races: 1_000 }
+    Fixture { clock, open: Box::new(open), races: races(1_000) }
 }

@@ -51,7 +51,7 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
         };
         Host { store, kill: Box::new(move || Box::pin(end)) }
     };
-    Some(Fixture { clock, open: Box::new(open), races: 1_000 })
+    Some(Fixture { clock, open: Box::new(open), races: crate::contract::races(1_000) })
 }
 
 fn open(place: &PostgresLocation, options: &PostgresOptions) -> Arc<PostgresStore> {
