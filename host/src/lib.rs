@@ -60,7 +60,7 @@ host/docs/reference/settings.md lists every setting.";
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
 /// and as durable tasks.
 #[derive(Parser)]
-#[command(name = "toolyard", version, about, after_help = EXAMPLES)]
+#[command(name = "toolyard", bin_name = "toolyard", version, about, after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
     flags: Flags,

@@ -2,6 +2,7 @@
 
 use crate::command_line::{err, out};
 use std::process::{Output, Stdio};
+use toolyard_tests::compiled::Compiled;
 use toolyard_tests::guests;
 
 struct Folder(tempfile::TempDir);
@@ -20,6 +21,7 @@ impl Folder {
         let plugins = self.0.path().join("plugins");
         std::fs::create_dir_all(&plugins).expect("a folder");
         toolyard_tests::host::install(&guests::plugin("probe"), &plugins);
+        let _compiled = Compiled::given_to(&self.0.path().join("data"));
         tokio::process::Command::new(guests::binary())
             .arg("call")
             .args(args)

@@ -5,15 +5,18 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Output;
+use toolyard_tests::compiled::Compiled;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, guests};
 
 async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let _compiled = Compiled::given_to(&data);
     tokio::process::Command::new(guests::binary())
         .args(args)
         .env("TOOLYARD_PLUGINS", guests::dist())
-        .env("TOOLYARD_DATA", folder.path().join("data"))
+        .env("TOOLYARD_DATA", data)
         .current_dir(folder.path())
         .output()
         .await
@@ -128,6 +131,7 @@ async fn call_prints_what_the_tool_gives_and_its_exit_code_says_how_it_ended() {
 #[tokio::test]
 async fn ctrl_c_cancels_a_call() {
     let folder = tempfile::tempdir().expect("a folder");
+    let _compiled = Compiled::given_to(folder.path());
     let mut child = tokio::process::Command::new(guests::binary())
         .args(["call", "spin", r#"{"ms":600000}"#])
         .env("TOOLYARD_PLUGINS", guests::dist())
@@ -340,6 +344,7 @@ async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
 #[tokio::test]
 async fn commands_that_do_not_listen_need_no_token_for_an_address_of_the_network() {
     let folder = tempfile::tempdir().expect("a folder");
+    let _compiled = Compiled::given_to(&folder.path().join("data"));
     let run = async |args: &[&str]| {
         tokio::process::Command::new(guests::binary())
             .args(args)

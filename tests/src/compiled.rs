@@ -63,6 +63,10 @@ fn make(folder: &Path) -> bool {
 fn link(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let note = entry.path();
+        if note.extension().is_some_and(|ending| ending == "offer") {
+            // It may be there.
+            drop(fs::hard_link(&note, to.join(entry.file_name())));
+        }
         if note.extension().is_none_or(|ending| ending != "json") {
             continue;
         }

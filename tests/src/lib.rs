@@ -4,7 +4,7 @@
 pub mod admin;
 pub mod backgrounds;
 pub mod chaos;
-mod compiled;
+pub mod compiled;
 pub mod dice;
 pub mod disk;
 pub mod exchange;

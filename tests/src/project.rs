@@ -1,5 +1,6 @@
 //! Plugin projects whose build copies a component, and `toolyard dev` on such a project.
 
+use crate::compiled::Compiled;
 use crate::guests;
 use crate::wait::PATIENCE;
 use serde_json::Value;
@@ -14,6 +15,8 @@ pub const COPY: &str = "cp source/component.wasm made.wasm";
 
 /// A project in its own folder, called `sample`.
 pub struct Project {
+    // Dropped first, because it keeps what is in the folder.
+    _compiled: Compiled,
     folder: TempDir,
 }
 
@@ -24,7 +27,8 @@ impl Project {
     /// If it cannot be written.
     #[must_use]
     pub fn of(component: &Path) -> Self {
-        let project = Self { folder: tempfile::tempdir().expect("a folder") };
+        let folder = tempfile::tempdir().expect("a folder");
+        let project = Self { _compiled: Compiled::given_to(&folder.path().join("data")), folder };
         project.write("data/keep", "");
         project.builds_by(COPY);
         project.replace(component);
