@@ -45,7 +45,7 @@ impl LoadedComponent {
     }
 }
 
-/// These tools and prompts, as a lock file pins them.
+/// The definitions of tools and prompts, as a lock file pins them.
 pub(crate) fn definitions<'a>(
     tools: impl Iterator<Item = &'a ToolDescription>,
     prompts: &[PromptDescription],
