@@ -46,7 +46,10 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     assert!(!serve.contains("--plugins") && serve.contains("Global options: toolyard --help"), "{serve}");
     // The environment of these commands names the folders.
     let alone = run(&[]).await;
-    assert_eq!((alone.status.code(), err(&alone)), (Some(2), text));
+    assert!(
+        alone.status.code() == Some(2) && err(&alone).contains("Commands to operate a host:"),
+        "{alone:?}"
+    );
     let usage = err(&run(&["token"]).await);
     assert!(usage.contains("Usage: toolyard token <NAME>"), "{usage}");
     assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
