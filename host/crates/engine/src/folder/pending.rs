@@ -10,8 +10,8 @@ use toolyard_task::tool::{ArgumentCheck, CheckOrder, ToolSpec};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Digest, Reservation, RunContext, RunEnd, Tool};
 
-/// The plugin, or why there is none.
-type Outcome = Result<Arc<Plugin>, String>;
+/// The plugin, if there is one. Why there is none is for the operator: it may name paths and secrets.
+type Outcome = Option<Arc<Plugin>>;
 
 /// The definitions of a component that is being compiled.
 pub(crate) struct KnownDefinitions {
@@ -51,8 +51,7 @@ impl PendingTool {
         let gone = || format!("The tool `{name}` is not offered any more");
         let mut outcome = self.outcome.clone();
         let settled = outcome.wait_for(Option::is_some).await.map_err(|_| gone())?.clone();
-        let plugin =
-            settled.ok_or_else(gone)?.map_err(|why| format!("The tool `{name}` is not offered: {why}"))?;
+        let plugin = settled.flatten().ok_or_else(gone)?;
         let tool = plugin.tools.iter().find(|tool| tool.spec == self.spec);
         tool.map(|tool| tool.clone() as Arc<dyn Tool>).ok_or_else(gone)
     }

@@ -361,7 +361,7 @@ impl Plugins {
             self.owners = owners;
             self.remember(turn).await;
         }
-        let was_pending = self.settle_pending(&serving, &reports);
+        let was_pending = self.settle_pending(&serving);
         let pending: Vec<Arc<dyn Tool>> =
             self.pending.values().flat_map(|plugin| plugin.tools.clone()).collect();
         let same_plugins = serving == self.serving && !was_pending && self.is_listed(&pending);
@@ -400,7 +400,7 @@ impl Plugins {
     }
 
     /// Lets calls go on that wait for a plugin which is compiled by now. Returns whether there was one.
-    fn settle_pending(&mut self, serving: &Serving, reports: &[PluginReport]) -> bool {
+    fn settle_pending(&mut self, serving: &Serving) -> bool {
         let (settled, pending) = std::mem::take(&mut self.pending)
             .into_iter()
             .partition(|(file, _)| self.files.contains_key(file));
@@ -408,18 +408,15 @@ impl Plugins {
         let settled: BTreeMap<String, PendingPlugin> = settled;
         let any = !settled.is_empty();
         for (file, plugin) in settled {
-            let why = || match reports.iter().find(|report| report.file == file).map(|report| &report.state) {
-                Some(PluginState::Refused { why } | PluginState::KeptPrevious { why }) => why.clone(),
-                _ => "its plugin does not serve".to_owned(),
-            };
-            plugin.settle(serving.get(&file).map(|served| served.plugin.clone()).ok_or_else(why));
+            plugin.settle(serving.get(&file).map(|served| served.plugin.clone()));
         }
         any
     }
 
-    /// Whether the catalog has all these tools, or others of their names.
+    /// Whether the catalog has all these tools.
     fn is_listed(&self, tools: &[Arc<dyn Tool>]) -> bool {
-        tools.iter().all(|tool| self.snapshot.catalog.get(tool.spec().name()).is_some())
+        let listed = |tool: &Arc<dyn Tool>| self.snapshot.catalog.get(tool.spec().name());
+        tools.iter().all(|tool| listed(tool).is_some_and(|listed| Arc::ptr_eq(listed, tool)))
     }
 
     /// Adds the files that are not loaded because there are too many.
