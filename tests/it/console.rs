@@ -309,7 +309,7 @@ async fn a_person_uses_it_in_a_browser() {
     node.args(links.iter().map(|(origin, code)| format!("{origin}/login#{code}")));
     node.arg(Value::Object(tasks).to_string()).kill_on_drop(true);
     let done =
-        tokio::time::timeout(Duration::from_secs(180), node.output()).await.expect("ends").expect("node");
+        tokio::time::timeout(Duration::from_secs(400), node.output()).await.expect("ends").expect("node");
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(
         done.status.success() && told.lines().count() == 12,
