@@ -7,8 +7,8 @@
 //! another folder in its place.
 //!
 //! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum. Its offer is in a third, `OTHER.offer`,
-//! whose key does not depend on the engine, so it is known before the component is compiled again. A component that was made from a core module is also kept, as
-//! `KEY.wasm`, which starts with its checksum.
+//! whose key does not depend on the engine, so it is known before the component is compiled again. A component that was
+//! made from a core module is also kept, as `KEY.wasm`, which starts with its checksum.
 
 use crate::error::StartError;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
