@@ -216,7 +216,7 @@ fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
     if arguments.is_object() {
         Ok(arguments)
     } else {
-        Err(WrongUsage(format!("the arguments are no JSON object; {FORM}")).into())
+        Err(WrongUsage(format!("the arguments are not a JSON object; {FORM}")).into())
     }
 }
 
