@@ -178,4 +178,4 @@ fmt:
 clean:
 	$(CARGO) clean
 	# Folders in it contain files of their users, so they stay.
-	rm -f $(PLUGINS_DIST)/*.wasm $(PLUGINS_DIST)/*.toml
+	rm -f plugins/dist/*.wasm plugins/dist/*.toml plugins/extra/*.wasm plugins/extra/*.toml

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the plugins of this folder and puts each component and its manifest
-# into plugins/dist, an ordinary plugin folder.
+# into plugins/dist, an ordinary plugin folder. `probe` is for those who try out clients and limits, and a model should
+# not see it beside real tools, so it goes into plugins/extra.
 #
 # A host may be watching that folder, so a file is replaced only if it differs, and by renaming. The host
 # never sees half a component, and a build that changed nothing causes no reload.
@@ -19,6 +20,9 @@ export CARGO_ENCODED_RUSTFLAGS
 
 (cd "$here" && cargo build --release --locked --workspace --target wasm32-wasip2 --target-dir "$guests" "$@")
 
+# Earlier versions put it there.
+rm -f "$dist"/probe.{wasm,toml}
+
 # The temporary name must not look like a plugin.
 place() {
     local from=$1 to=$2
@@ -29,7 +33,7 @@ place() {
     fi
 }
 
-mkdir -p "$dist"
+mkdir -p "$dist" "$here/extra"
 for folder in "$here"/*/; do
     name=$(basename "$folder")
     # A folder with a manifest of the same name is a plugin; others are libraries.
@@ -42,8 +46,10 @@ for folder in "$here"/*/; do
             mv "$dist/$name.$$.tmp" "$dist/$name"
             printf 'plugins: %s\n' "plugins/dist/$name/" >&2
         fi
+        to=$dist
+        if [ "$name" = probe ]; then to=$here/extra; fi
         # The manifest first: a new component must not start without its limits.
-        place "$folder/$name.toml" "$dist/$name.toml"
-        place "$guests/wasm32-wasip2/release/${name//-/_}_plugin.wasm" "$dist/$name.wasm"
+        place "$folder/$name.toml" "$to/$name.toml"
+        place "$guests/wasm32-wasip2/release/${name//-/_}_plugin.wasm" "$to/$name.wasm"
     fi
 done

@@ -38,14 +38,14 @@ same_again() { # FILE, FILE
   return 1
 }
 
-# The shipped tools, which the tests call. TOOLYARD_PLUGINS_DIST names another folder with them.
-DIST=${TOOLYARD_PLUGINS_DIST:-plugins/dist}
+# The folder with the shipped tool that the tests call.
+EXTRA=${TOOLYARD_PLUGINS_EXTRA:-plugins/extra}
 
 # Makes a folder with the shipped tool `probe`, which has 5 tools.
 probe_folder() { # FOLDER
-  [ -f "$DIST/probe.wasm" ] || die "there is no $DIST/probe.wasm; run make plugins, or set TOOLYARD_PLUGINS_DIST"
+  [ -f "$EXTRA/probe.wasm" ] || die "there is no $EXTRA/probe.wasm; run make plugins, or set TOOLYARD_PLUGINS_EXTRA"
   fresh "$1"
-  cp "$DIST"/probe.{wasm,toml} "$1/"
+  cp "$EXTRA"/probe.{wasm,toml} "$1/"
 }
 
 # Starts a server by its command, and requires an answer of the tool `echo` and the status 0 at the end.

@@ -15,7 +15,7 @@ async fn run(args: &[&str]) -> Output {
     let _compiled = Compiled::given_to(&data);
     tokio::process::Command::new(guests::binary())
         .args(args)
-        .env("TOOLYARD_PLUGINS", guests::dist())
+        .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
         .env("TOOLYARD_DATA", data)
         .current_dir(folder.path())
         .output()
@@ -137,7 +137,7 @@ async fn ctrl_c_cancels_a_call() {
     let _compiled = Compiled::given_to(folder.path());
     let mut child = tokio::process::Command::new(guests::binary())
         .args(["call", "spin", r#"{"ms":600000}"#])
-        .env("TOOLYARD_PLUGINS", guests::dist())
+        .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
         .env("TOOLYARD_DATA", folder.path())
         .env("TOOLYARD_LOG", "toolyard_dispatch=debug")
         .stderr(std::process::Stdio::piped())

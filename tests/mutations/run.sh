@@ -52,9 +52,9 @@ make_tree() { # COMMIT
   if [ ! -d "$TREE/target/release" ]; then
     seed
   fi
-  rm -rf "$TREE/target/fixtures" "$TREE/plugins/dist"
+  rm -rf "$TREE/target/fixtures" "$TREE"/plugins/{dist,extra}
   cp -R target/fixtures "$TREE/target/"
-  cp -R plugins/dist "$TREE/plugins/"
+  cp -R plugins/{dist,extra} "$TREE/plugins/"
 }
 
 # Copies the built dependencies of the host; the host itself is built here.

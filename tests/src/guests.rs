@@ -15,9 +15,36 @@ pub fn dist() -> PathBuf {
     built(root().join("plugins/dist"), "make plugins")
 }
 
+/// The folder with the shipped plugin that tries out clients.
+fn extra() -> PathBuf {
+    built(root().join("plugins/extra"), "make plugins")
+}
+
 /// A shipped plugin's component.
 pub fn plugin(name: &str) -> PathBuf {
-    built(dist().join(format!("{name}.wasm")), "make plugins")
+    let folder = if name == "probe" { extra() } else { dist() };
+    built(folder.join(format!("{name}.wasm")), "make plugins")
+}
+
+/// Makes a plugin folder with all shipped plugins within `folder`.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn all_plugins(folder: &Path) -> PathBuf {
+    let all = folder.join("plugins");
+    for from in [dist(), extra()] {
+        for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+            let to = all.join(entry.file_name());
+            match entry.path().is_dir() {
+                true => std::fs::create_dir_all(to).expect("made"),
+                false => {
+                    std::fs::create_dir_all(&all).expect("made");
+                    std::fs::copy(entry.path(), to).expect("copied");
+                }
+            }
+        }
+    }
+    all
 }
 
 /// A fixture guest's component.

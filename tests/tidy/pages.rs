@@ -19,7 +19,7 @@ const OTHER_DOCS: [&str; 4] = ["CONTRIBUTING.md", "README.md", "SECURITY.md", "h
 const CHECKED_FOLDERS: [&str; 5] = ["host/", "tests/", "plugins/", "examples/", "wit/"];
 
 /// Folders that a build makes. Git does not track them.
-const BUILT_FOLDERS: [&str; 1] = ["plugins/dist"];
+const BUILT_FOLDERS: [&str; 2] = ["plugins/dist", "plugins/extra"];
 
 /// The files of the repository, by paths from its root.
 struct Tree {

@@ -27,13 +27,12 @@ const MOST_TOP: usize = 50;
 struct Arguments {
     /// The CSV text.
     text: String,
-    /// The character between fields. If absent, the one of comma, semicolon, tab and vertical bar that fits
-    /// the first lines best.
+    /// The character between fields; else comma, semicolon, tab or bar, by the first lines.
     #[schemars(length(min = 1, max = 1))]
     delimiter: Option<String>,
-    /// Whether the first row names the columns. If absent, it does if all its fields are different texts.
+    /// Whether the first row names the columns; else yes if its fields are different texts.
     header: Option<bool>,
-    /// The number of most frequent values to show for each column.
+    /// How many of the most frequent values to show.
     #[serde(default = "default_top")]
     #[schemars(range(min = 0, max = MOST_TOP))]
     top: usize,

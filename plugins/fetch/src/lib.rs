@@ -28,14 +28,14 @@ struct Arguments {
     /// The URL of the page, with http or https.
     #[schemars(url)]
     url: String,
-    /// The format of an HTML page: Markdown, plain text, or unchanged.
+    /// How an HTML page is returned.
     #[serde(default)]
     format: Format,
-    /// The most bytes of the page to read.
+    /// The most bytes to read.
     #[serde(default = "default_bytes")]
     #[schemars(range(min = 1, max = MOST_BYTES))]
     max_bytes: usize,
-    /// The time limit in milliseconds, including redirects.
+    /// In milliseconds, with redirects.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 1, max = MOST_TIMEOUT))]
     timeout_ms: u64,
@@ -74,7 +74,6 @@ plugin! {
                  Only hosts that the manifest grants can be reached.",
             )
             .read_only()
-            .idempotent(true)
             .open_world(true),
     ]
 }

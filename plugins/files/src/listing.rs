@@ -15,20 +15,20 @@ use crate::walk::{self, Entry, Kind};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// The folder, such as docs/drafts. If absent, the whole granted folder.
+    /// The folder, such as docs/drafts.
     #[serde(default)]
     #[schemars(length(max = 1_024))]
     path: String,
-    /// Whether to include the folders below.
+    /// Also the folders below.
     #[serde(default)]
     recursive: bool,
-    /// Only paths that match: *.txt matches names in every folder, src/**/*.{rs,toml} matches the whole path.
+    /// Only these paths: *.txt in every folder, or src/**/*.{rs,toml}.
     #[schemars(length(max = 256))]
     glob: Option<String>,
-    /// Whether to include names that begin with a dot.
+    /// Also names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// The most entries to return.
+    /// The most entries.
     #[serde(default = "default_entries")]
     #[schemars(range(min = 1, max = 2_000))]
     limit: usize,

@@ -31,20 +31,20 @@ pub struct Search {
     /// A regular expression for a line; use it instead of query.
     #[schemars(length(min = 1, max = 500))]
     regex: Option<String>,
-    /// The folder, such as docs/drafts. If absent, the whole granted folder.
+    /// The folder, such as docs/drafts.
     #[serde(default)]
     #[schemars(length(max = 1_024))]
     path: String,
-    /// Only paths that match: *.txt matches names in every folder, src/**/*.{rs,toml} matches the whole path.
+    /// Only these paths: *.txt in every folder, or src/**/*.{rs,toml}.
     #[schemars(length(max = 256))]
     glob: Option<String>,
-    /// Whether upper and lower case differ.
+    /// Whether case matters.
     #[serde(default)]
     case_sensitive: bool,
-    /// Whether to include names that begin with a dot.
+    /// Also names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// The most lines to return.
+    /// The most lines.
     #[serde(default = "default_results")]
     #[schemars(range(min = 1, max = 1_000))]
     max_results: usize,

@@ -26,9 +26,9 @@ const MOST_OUTPUTS: usize = 100_000;
 struct Arguments {
     /// The jq program, for example `.items[] | {name, total: (.price * .count)}`.
     program: String,
-    /// The JSON value that is the input of the program; any type.
+    /// The JSON value that it runs over.
     input: Box<RawValue>,
-    /// Show string outputs as plain text without quotes. The structured result is the same either way.
+    /// Show strings without quotes.
     #[serde(default)]
     raw: bool,
     /// The most outputs; the program stops after them.

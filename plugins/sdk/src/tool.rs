@@ -86,9 +86,9 @@ impl Tool {
         self
     }
 
-    /// Hint: the tool changes nothing.
+    /// Hint: the tool changes nothing. The hints about changes say nothing then, so they are left out.
     pub fn read_only(self) -> Self {
-        self.hint("readOnlyHint", true).hint("destructiveHint", false)
+        self.hint("readOnlyHint", true)
     }
 
     /// Hint: the tool changes something, but removes nothing.
@@ -113,7 +113,7 @@ impl Tool {
 
     /// All hints of a tool that only reads and computes.
     pub fn pure(self) -> Self {
-        self.read_only().idempotent(true).open_world(false)
+        self.read_only().open_world(false)
     }
 
     fn hint(mut self, name: &str, value: bool) -> Self {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((add.name.as_str(), add.title.as_deref()), ("add", Some("Add")));
         assert_eq!(add.icons, "[]");
         let hints: Value = serde_json::from_str(&add.annotations).expect("JSON");
-        let pure = json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false });
+        let pure = json!({ "readOnlyHint": true, "openWorldHint": false });
         assert_eq!(hints, pure);
         let schema: Value = serde_json::from_str(&add.input_schema).expect("JSON");
         assert_eq!(schema["required"], json!(["a", "b"]));

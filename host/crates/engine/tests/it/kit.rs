@@ -21,6 +21,7 @@ pub fn guest(name: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let paths = [
         root.join("plugins/dist").join(format!("{name}.wasm")),
+        root.join("plugins/extra").join(format!("{name}.wasm")),
         root.join("target/fixtures").join(format!("{name}.wasm")),
     ];
     paths.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_else(|| {
