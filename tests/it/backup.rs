@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use toolyard_tests::host::{Setup, command};
-use toolyard_tests::{Host, eventually, postgres};
+use toolyard_tests::{Host, eventually, guests, postgres};
 
 /// Concurrent clients that create tasks.
 const CLIENTS: usize = 4;
@@ -196,6 +196,25 @@ async fn owners_of_tool_names_are_in_the_backup_and_the_audit_log_names_both_act
     for name in left(host.folder().to_owned()).chain(left(target.data())) {
         assert!(!name.to_string_lossy().starts_with(".toolyard-"), "{name:?}");
     }
+}
+
+/// Backups are kept for years. The sample is of the first format, with one ended task of an anonymous session.
+#[tokio::test]
+async fn a_backup_of_the_first_format_is_restored_with_all_that_is_in_it() {
+    let sample = guests::root().join("tests/formats/backup-1.gz");
+    let unpacked =
+        tokio::process::Command::new("gzip").arg("-dc").arg(sample).output().await.expect("gzip runs");
+    assert!(unpacked.status.success(), "{}", err(&unpacked));
+    let target = Target::new(setup(""));
+    let file = target.folder.path().join("sample.backup");
+    std::fs::write(&file, &unpacked.stdout).expect("writes");
+    let host = target.start_from(&file).await;
+    let listed = host.command(&["tasks", "list"]).await;
+    let listed = out(&listed);
+    let row = listed.lines().find(|line| line.contains("c4cbeb05-ad5b-4186-bd61-54cb6d7c55c6"));
+    assert!(row.is_some_and(|row| row.contains("completed") && row.contains("wait")), "{listed}");
+    let shown = out(&host.command(&["tasks", "show", "c4cbeb05-ad5b-4186-bd61-54cb6d7c55c6"]).await);
+    assert!(shown.contains("{\"ms\":10}") && shown.contains("3153600000000"), "{shown}");
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! The store of a real host: how clients and operators see its faults, and the operators' commands for it.
 
-mod archive;
 mod encrypted;
 
 use crate::command_line::{err, out};

@@ -94,8 +94,8 @@ fn accept(header: &Header, expected: StoreKind) -> anyhow::Result<()> {
     let found = header.store;
     ensure!(
         found == expected,
-        "it is the backup of a {found} store, and `store` names a {expected} store here; to move tasks between \
-         them, restore it into a {found} store and use `toolyard tasks export` and `toolyard tasks import`"
+        "it is the backup of a {found} store, and `store` names a {expected} store here; restore \
+         it into a {found} store"
     );
     let store = match found {
         StoreKind::Sqlite => vec![sqlite_name()],

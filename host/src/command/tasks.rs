@@ -1,7 +1,6 @@
 //! `toolyard tasks`: the operator's view of the store.
 
 mod answer;
-mod archive;
 mod history;
 mod reencrypt;
 mod timeline;
@@ -91,8 +90,6 @@ enum Action {
         /// The id.
         id: String,
     },
-    Export(archive::Export),
-    Import(archive::Import),
     Reencrypt(reencrypt::Options),
 }
 
@@ -100,8 +97,6 @@ enum Action {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
     match &options.action {
-        Action::Export(options) => return archive::export(&config, options),
-        Action::Import(import) => return archive::import(&config, import, options.json),
         Action::Reencrypt(reencrypt) => return reencrypt::run(&config, reencrypt, options.json),
         Action::History(history) => {
             operator::has_store(&config, false)?;
@@ -190,7 +185,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
             }
             Ok(ExitCode::SUCCESS)
         }
-        Action::Export(_) | Action::Import(_) | Action::Reencrypt(_) | Action::History(_) => {
+        Action::Reencrypt(_) | Action::History(_) => {
             unreachable!("these are done with the store alone")
         }
     }

@@ -489,28 +489,6 @@ pub async fn nobody_is_no_host(fixture: Fixture) {
     }
 }
 
-/// An export has no journals: a live task comes in as one that does not resume, and as one of a dead host.
-pub async fn an_import_resumes_nothing(fixture: Fixture) {
-    let (from, into) = (fixture.store(), fixture.store());
-    let running = created(&*from, recorded(&owner("a"), FENCE)).await;
-    let waits = created(&*from, recorded(&owner("a"), FENCE)).await;
-    let waits = applied(&*from, waits.id, parked(FENCE, Some(START))).await;
-    let ended = created(&*from, recorded(&owner("a"), FENCE)).await;
-    let ended = finish(&*from, &ended, result()).await;
-    let brought = [running, waits, ended].map(|brought| Task { id: task(&owner("a")).id, ..brought });
-    assert_eq!(into.import(brought.to_vec()).await.expect("imports"), 3);
-    let read = async |id| into.read(id, None).await.expect("reads").expect("is there").task;
-    for live in &brought[..2] {
-        let found = read(live.id).await;
-        assert_eq!((found.resume, found.parked(), found.is_live()), (None, None, true));
-        assert_ne!(found.fence.incarnation, Incarnation::NOBODY);
-        assert!(into.dead().await.expect("answers").contains(&found.fence.incarnation));
-        assert_eq!(into.journal(live.id).await.expect("reads"), None);
-    }
-    assert_eq!(read(brought[2].id).await, brought[2]);
-    assert_eq!(into.journal(brought[2].id).await.expect("reads"), None);
-}
-
 /// Components are kept under their digests while a journal or a host needs them, and for a while after.
 pub async fn components_stay_while_they_are_needed(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());

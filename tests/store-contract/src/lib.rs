@@ -3,7 +3,6 @@
 //! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets, and a way to have
 //! several hosts on that store and to kill one.
 
-pub mod archive;
 pub mod audit;
 pub mod clocks;
 pub mod erasure;
@@ -271,12 +270,6 @@ macro_rules! contract_tests {
                 t_43_of_changes_that_race_each_is_written_once,
                 the_oldest_entries_give_way_and_are_counted
             }
-            archive {
-                all_tasks_leave_and_come_back_to_the_letter, an_export_is_of_one_moment,
-                an_import_changes_no_task_that_exists, live_tasks_come_in_as_those_of_a_dead_host,
-                an_import_leaves_room_for_the_numbers_of_later_hosts,
-                no_living_host_gets_tasks_that_are_not_its_own
-            }
             erasure {
                 the_data_of_a_principal_is_erased_and_nothing_else,
                 shared_names_are_erased_together_and_tasks_apart, live_tasks_are_not_erased, an_erasure_is_in_the_log_with_its_counts
@@ -294,7 +287,7 @@ macro_rules! contract_tests {
                 a_journal_restarts_and_its_numbers_go_on, a_journal_goes_with_its_task,
                 a_journal_is_dropped_when_nothing_needs_it, one_host_wakes_a_parked_task_and_appends,
                 a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns, parked_tasks_have_a_quota_of_their_own,
-                nobody_is_no_host, an_import_resumes_nothing, components_stay_while_they_are_needed
+                nobody_is_no_host, components_stay_while_they_are_needed
             }
             races {
                 one_end_and_it_is_the_acknowledged_one,

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The advice to the operator of a release that is older than its store.
 pub(crate) const WAY_BACK: &str = "use the release that upgraded it. To go back, restore a backup from before the upgrade \
-    (`toolyard restore`), or write all tasks with the newer release (`toolyard tasks export`) and read them with this \
-    one into an empty store (`toolyard tasks import`)";
+    (`toolyard restore`)";
 
 /// Why a store was not copied or restored.
 #[derive(Debug, thiserror::Error)]

@@ -34,7 +34,6 @@ mod components;
 mod group_commit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod journal_encoding;
-pub mod jsonl;
 mod key_id;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -81,10 +80,9 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::{
-    Archive, AuditStore, Broadcast, Erasure, GrantStore, JournalStore, StoreError, TaskStore, TimelineStore,
+    AuditStore, Broadcast, Erasure, GrantStore, JournalStore, StoreError, TaskStore, TimelineStore,
 };
 
-pub use toolyard_task::archive;
 pub use toolyard_task::timeline::TimelineBounds;
 
 /// Names the ports once, for the trait and for its implementation.
@@ -98,7 +96,7 @@ macro_rules! all_ports {
 }
 
 all_ports! {
-    TaskStore NodeStore SessionStore KeyStore GrantStore AuditStore TimelineStore JournalStore Archive Erasure Broadcast
+    TaskStore NodeStore SessionStore KeyStore GrantStore AuditStore TimelineStore JournalStore Erasure Broadcast
 }
 
 /// An open store of any kind.

@@ -4,7 +4,6 @@
 //! Several hosts can share one store: each has a handle with its own incarnation, and a handle can
 //! be killed like a process.
 
-mod archive;
 mod audit;
 mod erasure;
 mod grants;

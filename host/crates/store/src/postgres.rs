@@ -6,7 +6,6 @@
 //! changed. While the server is unreachable, calls fail; once it is back, the store continues
 //! without help.
 
-mod archive;
 mod audit;
 pub mod backup;
 mod components;

@@ -5,7 +5,6 @@
 //! own snapshot. A change is on disk before its call returns. While the disk is full, or another
 //! program holds the file locked, calls fail; afterwards the store continues without help.
 
-mod archive;
 mod audit;
 pub mod backup;
 mod blocking;

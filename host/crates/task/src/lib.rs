@@ -5,7 +5,6 @@
 
 pub mod apply;
 pub mod approval;
-pub mod archive;
 pub mod argument;
 pub mod audit;
 pub mod broadcast;
@@ -40,7 +39,6 @@ mod unattended;
 pub mod wire;
 
 pub use apply::{Effect, Refusal, Transition, apply};
-pub use archive::Archive;
 pub use argument::ArgumentValue;
 pub use audit::AuditStore;
 pub use broadcast::Broadcast;

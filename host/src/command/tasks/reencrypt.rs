@@ -1,10 +1,10 @@
 //! `toolyard tasks reencrypt`: encrypts all tasks with the newest key.
 
-use super::archive::{progress, tasks};
-use crate::command::operator;
+use crate::command::{counted, operator};
 use crate::config::{Config, encryption};
 use anyhow::bail;
 use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use toolyard_cli::{bail_usage, output, say};
 use toolyard_store::{Backend, ReencryptionReport, SealWith};
@@ -81,4 +81,16 @@ fn report(done: &ReencryptionReport, how: &str, json: bool) -> anyhow::Result<Ex
             bail!("cannot read {}, which stay as they are; the log names them", tasks(count as u64))
         }
     }
+}
+
+fn tasks(count: u64) -> String {
+    counted(count, "task")
+}
+
+/// A progress bar for terminals.
+fn progress(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg}: {human_pos} tasks");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    // Hidden where stderr is no terminal.
+    ProgressBar::new_spinner().with_style(style).with_message(what)
 }

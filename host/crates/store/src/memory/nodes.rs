@@ -22,12 +22,6 @@ pub(super) struct Life {
     components: Vec<Digest>,
 }
 
-impl Life {
-    /// The state of a host that was never seen here.
-    pub(super) const OVER: Self =
-        Self { lives: false, until: None, since: Timestamp(0), components: Vec::new() };
-}
-
 #[async_trait]
 impl NodeStore for MemoryStore {
     async fn register(&self) -> Result<Registration, StoreError> {

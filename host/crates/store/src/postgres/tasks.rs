@@ -47,11 +47,6 @@ const CREATE: &str = "
         RETURNING created)
     SELECT said, (SELECT created FROM made) FROM room";
 
-const INSERT: &str = "
-    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome, bytes)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-    ON CONFLICT (id) DO NOTHING";
-
 /// The statement omits the arguments: the server does not rewrite long values that it does not
 /// name. A task that parks again may be offered to any host.
 macro_rules! update {
@@ -265,8 +260,8 @@ impl TaskStore for PostgresStore {
 }
 
 /// A task that is not yet stored, encoded by its caller.
-pub(super) struct NewTask {
-    pub(super) task: Task,
+struct NewTask {
+    task: Task,
     owner: Vec<u8>,
     record: String,
     arguments: Bytes,
@@ -275,48 +270,11 @@ pub(super) struct NewTask {
 }
 
 impl NewTask {
-    pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
+    fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
         let arguments = sealing.arguments_of(&task)?;
         let (owner, outcome) = (task.owner.key().into_bytes(), sealing.outcome_of(&task)?);
         let record = sealing.record_of(&task)?;
         Ok(Self { owner, record, arguments, outcome, key: sealing.key(), task })
-    }
-
-    /// Writes it with its own times. Returns whether its id was new.
-    pub(super) async fn insert(
-        &self,
-        writing: &PostgresTransaction<'_>,
-        record: &str,
-        holder: Incarnation,
-    ) -> Result<bool, Error> {
-        let task = &self.task;
-        sealed(writing, self.key).await?;
-        let inserted = writing
-            .execute(
-                INSERT,
-                &[
-                    &task.id.0,
-                    &self.owner,
-                    &task.session.as_ref().map(|session| session.as_str()),
-                    &status(task),
-                    &task.created_at.0,
-                    &task.updated_at.0,
-                    &task.due_at().0,
-                    &number(holder.0),
-                    &number(task.version),
-                    &task.digest.0,
-                    &task.waits(),
-                    &record,
-                    &&self.arguments[..],
-                    &self.outcome,
-                    &bytes_of(record, &self.arguments, self.outcome.as_deref()),
-                ],
-            )
-            .await?;
-        if inserted == 1 {
-            journal::insert(writing, task).await?;
-        }
-        Ok(inserted == 1)
     }
 }
 
@@ -413,7 +371,7 @@ async fn write(writing: &PostgresTransaction<'_>, change: &EncodedTask) -> Resul
 /// Records how long after its creation a task changed. Searches rely on the stored span being at
 /// least as long as any that ever occurred; it never shrinks, so the value remembered here never
 /// exceeds it.
-pub(super) async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Error> {
+async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Error> {
     if span > writing.state.longest.load(Ordering::Relaxed) {
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;

@@ -222,7 +222,7 @@ fn remove(path: &Path) {
     }
 }
 
-pub(super) fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
+fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
     folder.join(format!("{incarnation}.lock"))
 }
 

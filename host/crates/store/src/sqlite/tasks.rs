@@ -225,8 +225,8 @@ impl TaskStore for SqliteStore {
 
 /// A task that is not yet stored. The caller encodes the fields that do not depend on the store's
 /// time.
-pub(super) struct NewTask {
-    pub(super) task: Task,
+struct NewTask {
+    task: Task,
     owner: String,
     arguments: Bytes,
     outcome: Option<Vec<u8>>,
@@ -234,7 +234,7 @@ pub(super) struct NewTask {
 }
 
 impl NewTask {
-    pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
+    fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
         let arguments = sealing.arguments_of(&task)?;
         let (owner, outcome) = (task.owner.key(), sealing.outcome_of(&task)?);
         Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
@@ -242,7 +242,7 @@ impl NewTask {
 
     /// Writes `task`, which is this one with its final times. Returns the number of its row; `None` if its id was not
     /// new.
-    pub(super) fn insert(
+    fn insert(
         &self,
         writing: &mut SqliteTransaction<'_>,
         task: &Task,

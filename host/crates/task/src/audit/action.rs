@@ -38,12 +38,6 @@ pub enum Action {
     /// The outcome of a task was handed out.
     #[serde(rename = "task.retrieved")]
     Retrieved,
-    /// All tasks of the store were exported.
-    #[serde(rename = "archive.exported")]
-    ArchiveExported,
-    /// Tasks were imported into the store.
-    #[serde(rename = "archive.imported")]
-    ArchiveImported,
     /// A backup of the store was written.
     #[serde(rename = "backup.written")]
     BackupWritten,
