@@ -42,6 +42,8 @@ run() { # PART
       ;;
     clients)
       make build fixtures clients
+      ./tests/clients/install.sh agents frameworks suites
+      ./tests/conformance/install.sh
       end_to_end $(prefixes clients)
       make bridge-full
       ;;

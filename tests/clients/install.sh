@@ -2,8 +2,10 @@
 # Installs the clients that tests/it/ runs against the host. This folder has those of the first
 # generation: the TypeScript SDK and the Inspector in node_modules/, the Python SDK in .venv/.
 # v2/ has those of the second: the TypeScript client and the Python SDK.
+# agents/ has Claude Code and Codex, frameworks/ agent frameworks, suites/ the test suites of others.
 # package-lock.json and requirements.txt pin the versions. A second run does nothing. Arguments select
-# clients: typescript, python, second-typescript, second-python.
+# clients: typescript, python, second-typescript, second-python; and agents, frameworks and suites, which are
+# large and installed only by name.
 #
 # Without Node.js or Python, the script skips that client with a message; in CI it fails.
 set -euo pipefail
@@ -78,6 +80,18 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   echo "$print" >"$PYTHON"
 }
 
+install_agents() { # FOLDER, CLIENT
+  local folder=$1 client=$2
+  (install_typescript "$folder" "$client" 18)
+  cd "$folder"
+  if [ ! -f "$TYPESCRIPT" ]; then return; fi
+  # npm leaves an optional package out if it has none for this platform.
+  if ! compgen -G "node_modules/@anthropic-ai/claude-code-*/claude" >/dev/null ||
+    ! compgen -G "node_modules/@openai/codex-*/vendor/*/bin/codex" >/dev/null; then
+    without "$TYPESCRIPT" "$client" "They have no packages for this platform: $(uname -sm)."
+  fi
+}
+
 [ $# != 0 ] || set -- typescript python second-typescript second-python
 for client in "$@"; do
   # In subshells, so that each starts in the root folder.
@@ -86,6 +100,17 @@ for client in "$@"; do
     python) (install_python tests/clients "the Python client") ;;
     second-typescript) (install_typescript tests/clients/v2 "the second TypeScript client" 20) ;;
     second-python) (install_python tests/clients/v2 "the second Python client") ;;
+    frameworks)
+      (install_python tests/clients/frameworks/first "the agent frameworks of the first generation")
+      (install_python tests/clients/frameworks/second "the agent frameworks of the second generation")
+      (install_python tests/clients/frameworks/strands "Strands")
+      (install_typescript tests/clients/frameworks/typescript "the AI SDK" 18)
+      ;;
+    suites)
+      (install_python tests/clients/suites "the public test suites")
+      (install_typescript tests/clients/suites/typescript "the client of the tasks extension" 20)
+      ;;
+    agents) (install_agents tests/clients/agents "Claude Code and Codex") ;;
     *)
       echo "install.sh: there is no client $client" >&2
       exit 2

@@ -1,6 +1,7 @@
 //! The official clients, which test how the host implements the protocol. Their scenarios are in
 //! `tests/clients/`; this module starts the hosts for them, with a tap in between.
 
+mod real;
 pub mod second;
 
 use std::path::{Path, PathBuf};
@@ -85,15 +86,19 @@ pub async fn python(script: &str, args: &[PathBuf]) -> Option<String> {
 }
 
 /// Runs a client until it succeeds; returns its output.
-pub async fn finished(mut command: Command, what: &str) -> String {
+pub async fn finished(command: Command, what: &str) -> String {
+    finished_within(command, what, PATIENCE).await
+}
+
+async fn finished_within(mut command: Command, what: &str, most: Duration) -> String {
     let run = command
         // Keeps compiled scripts out of the source tree.
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(PATIENCE, run).await;
-    let output = output.unwrap_or_else(|_| panic!("{what} did not end within {PATIENCE:?}"));
+    let output = tokio::time::timeout(most, run).await;
+    let output = output.unwrap_or_else(|_| panic!("{what} did not end within {most:?}"));
     let Output { status, stdout, stderr } = output.expect("the interpreter starts");
     let stdout = String::from_utf8(stdout).expect("text");
     eprint!("{stdout}{}", String::from_utf8_lossy(&stderr));
