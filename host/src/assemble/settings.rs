@@ -38,6 +38,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         approval_ms: milliseconds(limits.approval_wait),
         inline_for_ms: milliseconds(limits.inline_for),
         bridge: config.bridge.clone(),
+        tool_search: limits.tool_search,
         queue_when_busy: limits.queue_when_busy,
         attempts: limits.attempts,
         rerun_after_ms: milliseconds(limits.rerun_after),

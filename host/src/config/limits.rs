@@ -88,7 +88,7 @@ limits! {
     bridge_on_client_timeout: OnClientTimeout = "bridge.on-client-timeout", "keep",
         "The fate of a call that may become a task when its client stops waiting: `keep` lets it go on, `stop` ends it. Set `stop` if a tool must not work when no client waits for it.";
     bridge_grace: Duration = "bridge.grace", "20s",
-        "A client that cancels a call without a reason sooner than this is taken for a person who pressed Stop; later, for a timeout. Lower it if clients give up sooner.";
+        "How long a call goes on after a timeout that its client did not name, unless an equal call joins it. Raise it if models take longer to call again.";
     bridge_rejoin: Duration = "bridge.rejoin", "10min",
         "How long after its end a task answers an equal call of the same owner, if its client stopped waiting before it knew the task. Lower it if equal calls should do the work again.";
     bridge_prefix: Prefix = "bridge.prefix", "",
@@ -97,6 +97,8 @@ limits! {
         "How clients without tasks see a tool with an output schema: with a schema that a hand-off fits too if it has at most 300 bytes, or without one. Set `drop` if a client generates types from schemas.";
     bridge_answers: bool = "bridge.answers", "true",
         "Whether a client that cannot be asked answers the questions of tools by `task_answer`. Turn it off if a model must not pass on the answers of its user.";
+    tool_search: bool = "lists.tool-search", "false",
+        "Whether lists have `tool_search` and `tool_call` in place of the tools of the folder, which clients then find by words. Turn it on if the folder has more tools than a model should read, and clients do not search themselves.";
     attempts: u32 = "tasks.attempts", "3",
         "The most runs of one task, if its tool may be run again (`durability = \"rerun\"`) and its hosts end before it does. Raise it if hosts end often; 1 allows no second run.";
     rerun_after: Duration = "tasks.rerun-after", "1s",

@@ -32,6 +32,7 @@ pub const SETTINGS: Settings = Settings {
     approval_ms: 900_000,
     inline_for_ms: 2_000,
     bridge: None,
+    tool_search: false,
     queue_when_busy: false,
     attempts: 3,
     rerun_after_ms: 10,

@@ -1,10 +1,11 @@
 //! The bridge: long calls of clients that know no tasks. Such a call goes on as a task, its result names
 //! the task, and the client's model collects the outcome by a tool of the host.
 //!
-//! Here are the texts. The settings and the client rows are in `settings/bridge.rs`, the calls in
+//! Here are the texts and the timeouts of clients. The settings and the client rows are in `settings/bridge.rs`, the calls in
 //! `call/bridged.rs`, the host tools in `call/host_tools.rs`.
 
 pub(crate) mod text;
+pub(crate) mod timeouts;
 
 use crate::access::caller::Caller;
 use crate::settings::Settings;

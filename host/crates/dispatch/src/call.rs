@@ -11,4 +11,5 @@ pub(crate) mod resources_prompts;
 pub(crate) mod sessions;
 pub(crate) mod stateless;
 pub(crate) mod tasks;
+mod tool_search;
 pub(crate) mod tools_call;

@@ -54,6 +54,8 @@ pub struct Settings {
     pub inline_for_ms: u64,
     /// How long calls of clients without tasks go on; `None` switches that off.
     pub bridge: Option<Arc<BridgeSettings>>,
+    /// Whether lists have `tool_search` and `tool_call` in place of the tools of the folder.
+    pub tool_search: bool,
     /// Whether a call that may be a task waits for its turn instead of being refused as busy.
     pub queue_when_busy: bool,
     /// Entries on a page of a listing: [`MAX_PAGE`], or fewer in tests.

@@ -11,6 +11,7 @@ pub(crate) mod rejoin;
 pub(crate) mod waiters;
 
 use crate::access::Access;
+use crate::bridge::timeouts::ClientTimeouts;
 use crate::client::Clients;
 use crate::error::{Fault, RETRY_AFTER_MS};
 use crate::observe::Observers;
@@ -42,6 +43,8 @@ pub struct Tasks {
     pub(crate) inflight: InflightQuestions,
     /// The tasks that an equal call joins.
     pub(crate) rejoin: Arc<RejoinIndex>,
+    /// The timeouts of clients that know no tasks.
+    pub(crate) timeouts: ClientTimeouts,
     /// The tasks that anonymous sessions were told of.
     pub(crate) told: ToldTasks,
     /// The bytes that are kept of tasks.
@@ -76,6 +79,7 @@ impl Tasks {
             waiters: Waiters::default(),
             inflight: InflightQuestions::default(),
             rejoin: Arc::default(),
+            timeouts: ClientTimeouts::default(),
             told: ToldTasks::default(),
             kept: RetentionSums::default(),
             journal_sum: JournalSum::default(),

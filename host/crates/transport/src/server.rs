@@ -12,7 +12,7 @@ use toolyard_protocol::{Incoming, Message, Method, RawJson};
 
 /// How long the first message waits for the plugins, so that it can say exactly what they offer. Plugins
 /// whose code is in the cache are loaded by then.
-const FIRST_WAIT: Duration = Duration::from_millis(150);
+const FIRST_WAIT: Duration = Duration::from_millis(80);
 
 /// The identity of this server, as every result shows it; rendered once.
 #[derive(Debug, Default)]

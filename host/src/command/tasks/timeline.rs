@@ -117,11 +117,6 @@ fn reason(events: &[TimelineEvent]) -> Option<String> {
     Some(body(event)["message"].as_str().unwrap_or_default().to_owned())
 }
 
-/// All events of a task in the store, for programs.
-pub(super) async fn events(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<serde_json::Value>> {
-    Ok(in_store(store, task).await?.iter().map(as_json).collect())
-}
-
 fn body(event: &TimelineEvent) -> serde_json::Value {
     event.body.decode().unwrap_or_default()
 }

@@ -212,6 +212,8 @@ impl Reached {
         let Some(is_heard) = self.world.see().leaves(number, leaving) else { return };
         if is_heard && let Some(cause) = leaving.cause() {
             stop.set_because(cause);
+            let is_presumed = stop.cause() == Some(StopCause::Presumed);
+            self.world.see().hears(number, leaving, is_presumed);
         }
         if let Some(again) = again {
             // Boxed, because the future may contain another one of its type.

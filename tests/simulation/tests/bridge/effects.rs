@@ -92,6 +92,8 @@ pub struct Call {
     pub is_kept: bool,
     /// When the client left in a way that stops the call, and the excuse.
     pub stopped: Option<(i64, &'static str)>,
+    /// When the client left after a timeout that the host presumed.
+    presumed: Option<i64>,
     attempt: u32,
     is_running: bool,
     /// Set when its host ended it as a plain call.
@@ -180,6 +182,7 @@ impl Seen {
             left: None,
             is_kept: false,
             stopped: None,
+            presumed: None,
             attempt: 0,
             is_running: false,
             is_refused: false,
@@ -281,25 +284,33 @@ impl Seen {
 
     /// A client leaves a waiting call. Returns whether the host learns of it.
     pub fn leaves(&mut self, number: usize, leaving: Leaving) -> Option<bool> {
-        let now = self.time();
-        let promises = self.promises;
         let call = &mut self.calls[number];
         if call.left.is_some() || !matches!(call.state, State::Waiting | State::Replied) {
             return None;
         }
         call.left = Some(leaving);
         let heard = call.state == State::Waiting && leaving.cause().is_some();
-        if heard {
-            let keeps = promises.keeps(leaving, now - call.sent) && !is_anyone(call.key.client);
-            call.is_kept = keeps;
-            call.stopped = (!keeps).then_some((now, if leaving.is_cut() { CUT } else { STOPPED }));
-            if keeps {
-                self.count("calls to keep");
-            }
-        }
         self.note(format_args!("call {number}: its client leaves, {leaving:?}"));
         self.count(leaving.name());
         Some(heard)
+    }
+
+    /// The host has heard that a client has left.
+    pub fn hears(&mut self, number: usize, leaving: Leaving, is_presumed: bool) {
+        let now = self.time();
+        let promises = self.promises;
+        let call = &mut self.calls[number];
+        let keeps = promises.keeps(leaving, is_presumed) && !is_anyone(call.key.client);
+        call.is_kept = keeps;
+        call.stopped = (!keeps).then_some((now, if leaving.is_cut() { CUT } else { STOPPED }));
+        call.presumed = (keeps && is_presumed).then_some(now);
+        if keeps {
+            self.count("calls to keep");
+        }
+        if is_presumed {
+            self.note(format_args!("call {number}: the host presumes a timeout"));
+            self.count("presumed timeouts");
+        }
     }
 
     /// The host has replied. Returns whether the connection still exists.
@@ -451,9 +462,10 @@ impl Seen {
         self.ends.insert(task.id, (now, outcome.clone()));
         if *outcome == Outcome::Cancelled {
             let Call { key, told, .. } = &self.calls[number];
+            let is_unasked = |call: &Call| call.presumed.is_some_and(|at| now - at >= self.promises.grace);
             let stops = |call: &Call| call.stopped.is_some_and(|(at, _)| now - at <= STOPS_WITHIN);
             let is_wanted = self.cancels.contains(&task.id)
-                || self.calls.iter().any(|call| call.key == *key && stops(call))
+                || self.calls.iter().any(|call| call.key == *key && (stops(call) || is_unasked(call)))
                 || (is_anyone(key.client) && told.is_none());
             self.demand(
                 is_wanted,

@@ -80,11 +80,11 @@ impl Promises {
         }
     }
 
-    /// Whether the host keeps a call of this age, if its owner can find it.
-    pub fn keeps(&self, leaving: Leaving, age: i64) -> bool {
+    /// Whether the host keeps a call, if its owner can find it. `is_presumed`: the host takes it for a timeout.
+    pub fn keeps(&self, leaving: Leaving, is_presumed: bool) -> bool {
         match leaving {
             Leaving::Timeout => self.keeps_timeouts,
-            Leaving::Unsaid => self.keeps_timeouts && age >= self.grace,
+            Leaving::Unsaid => self.keeps_timeouts && is_presumed,
             Leaving::Disconnect => self.keeps_disconnects,
             Leaving::Detach => true,
             Leaving::Person | Leaving::Broken | Leaving::Silence => false,

@@ -13,7 +13,7 @@ use toolyard_store::MemoryStore;
 
 /// The events that must happen, divided by semicolons.
 pub const EVENTS: &str = "\
-    timelines; effects; equal calls; calls to keep; timeouts; cancellations without a reason; stops by a \
+    timelines; effects; equal calls; calls to keep; timeouts; presumed timeouts; cancellations without a reason; stops by a \
     person; disconnects without a session; detached pipes; disconnects in a session; clients that gave \
     up without a word; replies written; replies lost; plain results; errors; hand-offs; outcomes of \
     tasks; outcomes compared; outcomes collected; calls that joined a task; tasks; tasks ended with \
@@ -22,7 +22,7 @@ pub const EVENTS: &str = "\
     tasks ended; long pauses; tasks found at the end";
 
 /// Round times, so that several events often fall in the same millisecond.
-const TIMES: [u64; 7] = [0, 300, 1_000, 2_000, 4_000, 9_000, 20_000];
+const TIMES: [u64; 7] = [0, 300, 1_000, 2_000, 5_000, 9_000, 20_000];
 
 struct Timeline {
     dice: Dice,

@@ -152,6 +152,13 @@ impl Caller {
         }
     }
 
+    /// The owner of a call that goes on although its client has left. In an anonymous session only that session finds
+    /// it. `None` if nobody would find it.
+    pub(crate) fn keeps_as(&self) -> Option<Owner> {
+        let of_session = || self.creates_for().filter(|owner| matches!(owner, Owner::Session(_)));
+        self.rejoins_as().or_else(of_session)
+    }
+
     /// The caller, as the audit log names it.
     pub(crate) fn by(&self) -> By {
         self.principal.by(self.session.as_ref()).at_console(self.console.clone())

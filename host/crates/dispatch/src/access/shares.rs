@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use toolyard_task::SessionId;
 
 /// Messages up to this size (bytes) are not counted: the limits on connections and requests bound them, and
 /// nearly every call has one.
@@ -98,6 +99,13 @@ impl Shares<String> {
     pub fn pages() -> Arc<Self> {
         let [most, share] = MAX_PAGE_BYTES;
         Self::new("pages that are still being read", ["console.pages"; 2], most, share)
+    }
+}
+
+impl Shares<SessionId> {
+    /// The bytes of calls that go on for anonymous sessions whose clients have left, `share` for each.
+    pub(crate) fn kept_calls(share: usize) -> Arc<Self> {
+        Self::new("calls that go on without their clients", ["kept calls"; 2], usize::MAX, share)
     }
 }
 

@@ -7,7 +7,7 @@
 mod descriptors;
 mod task_list;
 
-pub(crate) use descriptors::{ANSWER, CANCEL, LIST, WAIT, host_tools};
+pub(crate) use descriptors::{ANSWER, CALL, CANCEL, LIST, SEARCH, WAIT, host_tools, search_tools};
 pub(crate) use task_list::{ListFilter, ListedTask, TaskState, several_tasks, task_list};
 
 use std::fmt::Write as _;
@@ -89,6 +89,19 @@ pub(crate) enum OpenQuestionKind<'a> {
     Form(&'a RawJson),
     /// On the page of this address.
     Url(&'a str),
+}
+
+/// The result of a search that found `count` tools, of which these are shown.
+pub(crate) fn search_result(entries: &[&RawJson], count: usize, call: &str) -> String {
+    if entries.is_empty() {
+        return "No tool fits. Search again with other words, such as the name of what it works on."
+            .to_owned();
+    }
+    let mut text = format!("{} of {count} tools that fit. Call one with {call}.\n", entries.len());
+    for entry in entries {
+        line(&mut text, format_args!("{}", entry.as_str()));
+    }
+    text
 }
 
 /// The result of a call that goes on as a task. `immediate_response` is the manifest's text.

@@ -4,6 +4,7 @@
 use crate::access::caller::Caller;
 use crate::application::Dispatch;
 use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunState, RunningTask};
+use crate::bridge::timeouts::ClientKey;
 use crate::call::reply::{CallReply, HandOff, TaskQuestions};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
 use crate::client::client_channel::ClientChannel;
@@ -41,6 +42,7 @@ pub(crate) struct CallWait {
     pub stop: Arc<Stop>,
     pub channel: Arc<dyn ClientChannel>,
     pub progress_token: Option<RawJson>,
+    pub client: ClientKey,
     /// The age of the call so far.
     pub age: Duration,
 }
@@ -81,7 +83,7 @@ impl Dispatch {
         round_trip: Option<&RoundTrip>,
     ) -> Result<Option<CallReply>, Fault> {
         let tasks = &self.deps.tasks;
-        let Some(owner) = caller.rejoins_as() else { return Ok(None) };
+        let Some(owner) = caller.keeps_as() else { return Ok(None) };
         if let Err(error) = tasks.load_rejoins().await {
             // Plain calls go on without the store.
             tracing::warn!(
@@ -130,7 +132,7 @@ impl Dispatch {
         let stop = wait.stop.clone();
         let _expected = ExpectedOnStop::new(&stop, {
             let (deps, caller) = (self.deps.clone(), caller.clone());
-            move |_| deps.expected_task(&caller, tool.spec(), &arguments)
+            move |cause| (cause, deps.expected_task(&caller, tool.spec(), &arguments))
         });
         let task = {
             // An acknowledged task begins before a closing host is done, or the next host runs it.
@@ -153,11 +155,13 @@ impl Dispatch {
         let round = run.questions.round_trip.as_deref().map(RoundTrip::binding);
         let waited = Duration::from_millis(task.bridged.map_or(0, |bridged| bridged.waited_ms));
         if is_handed_off {
-            return self.handed_off(caller, &task, (cancelled, waited), (terms, round.as_deref())).await;
+            return self.handed_off(caller, &task, cancelled, (terms, round.as_deref())).await;
         }
         let terms = BridgeTerms { after: terms.after.saturating_sub(waited), ..terms };
         let (channel, progress_token) = (run.client.channel.clone(), run.client.progress_token.clone());
-        let wait = CallWait { terms, round, stop: cancelled.clone(), channel, progress_token, age: waited };
+        let client = run.bridge().expect("it is bridged").client.clone();
+        let stop = cancelled.clone();
+        let wait = CallWait { terms, round, stop, channel, progress_token, client, age: waited };
         self.wait_and_reply(caller, &task, wait).await
     }
 
@@ -168,16 +172,18 @@ impl Dispatch {
         begun: &Task,
         wait: CallWait,
     ) -> Result<CallReply, Fault> {
-        let CallWait { terms, round, stop, channel, progress_token, age } = wait;
+        let CallWait { terms, round, stop, channel, progress_token, client, age } = wait;
         let began = self.deps.clock.now();
         // The next request of the client may be the equal call.
         let _on_stop = stop.on_set({
             let (this, caller, task) = (self.clone(), caller.clone(), begun.clone());
             move |cause| {
                 let age = age + Duration::from_millis(this.deps.clock.now().since(began));
-                if this.outlives(&caller, &task, Some(cause), age, terms) {
+                let cause = this.deps.judge(cause, age, &client);
+                if this.outlives(&caller, &task, Some(cause), terms) {
                     this.deps.tasks.keep_for_rejoin(&task);
                 }
+                cause
             }
         });
         let waited = TaskWait {
@@ -196,9 +202,8 @@ impl Dispatch {
             () = stop.wait() => None,
             task = self.deps.tasks.wait_for(caller, waited) => Some(task?),
         };
-        let age = age + Duration::from_millis(self.deps.clock.now().since(began));
         let Some(task) = task else {
-            self.leave(caller, begun, (stop.cause(), age), terms).await?;
+            self.leave(caller, begun, stop.cause(), terms).await?;
             return Err(Fault::Cancelled);
         };
         match outcome_of(&task) {
@@ -207,7 +212,7 @@ impl Dispatch {
                 let handover = Handover::of(&self.deps.tasks, &task);
                 Ok(CallReply::HandedOff(HandOff { outcome, handover }))
             }
-            None => self.handed_off(caller, &task, (&stop, age), (terms, round.as_deref())).await,
+            None => self.handed_off(caller, &task, &stop, (terms, round.as_deref())).await,
         }
     }
 
@@ -216,7 +221,7 @@ impl Dispatch {
         self: &Arc<Self>,
         caller: &Caller,
         task: &Task,
-        (cause, age): (Option<StopCause>, Duration),
+        cause: Option<StopCause>,
         terms: BridgeTerms,
     ) -> Result<(), Fault> {
         let tasks = &self.deps.tasks;
@@ -226,10 +231,12 @@ impl Dispatch {
             tasks.keep_for_rejoin(task);
             return Ok(());
         }
-        if self.outlives(caller, task, cause, age, terms) {
+        // Before its client can call again.
+        if self.outlives(caller, task, cause, terms) && tasks.keep_for_rejoin(task) {
             self.deps.observers.metrics.count_kept();
-            // Before its client can call again.
-            tasks.keep_for_rejoin(task);
+            if cause == Some(StopCause::Presumed) {
+                tasks.stop_unless_joined(caller, task.id);
+            }
             tasks.change(task.id, &Event::CallerLeft, &By::client().because("client_timeout")).await?;
             return Ok(());
         }
@@ -240,16 +247,9 @@ impl Dispatch {
     }
 
     /// Whether a task goes on although the client of its call has stopped waiting.
-    fn outlives(
-        &self,
-        caller: &Caller,
-        task: &Task,
-        cause: Option<StopCause>,
-        age: Duration,
-        terms: BridgeTerms,
-    ) -> bool {
+    fn outlives(&self, caller: &Caller, task: &Task, cause: Option<StopCause>, terms: BridgeTerms) -> bool {
         let tool = self.deps.catalog.tool(&task.tool);
-        tool.is_some_and(|tool| self.deps.outlives_its_caller(caller, tool.spec(), cause, age, terms))
+        tool.is_some_and(|tool| self.deps.outlives_its_caller(caller, tool.spec(), cause, terms))
     }
 
     /// The reply that names the task.
@@ -257,12 +257,12 @@ impl Dispatch {
         self: &Arc<Self>,
         caller: &Caller,
         task: &Task,
-        (stop, age): (&Stop, Duration),
+        stop: &Stop,
         (terms, round): (BridgeTerms, Option<&RequestBinding>),
     ) -> Result<CallReply, Fault> {
         if stop.is_set() {
             // 26S-2: its client hears nothing more about its request.
-            self.leave(caller, task, (stop.cause(), age), terms).await?;
+            self.leave(caller, task, stop.cause(), terms).await?;
             return Err(Fault::Cancelled);
         }
         let handover = Handover::of(&self.deps.tasks, task);
@@ -350,6 +350,7 @@ impl PermittedCall {
             stop: self.stop.clone(),
             channel: self.channel.clone(),
             progress_token: self.progress_token.clone(),
+            client: (self.rate_key.clone(), terms.name_hash),
             age: Duration::ZERO,
         }
     }

@@ -14,6 +14,7 @@ use crate::error::Fault;
 use crate::run::questions::pending::KEYS;
 use crate::run::questions::round_trip::{RequestBinding, RoundTrip};
 use crate::settings::bridge::BridgeTerms;
+use crate::slots::stop::StopCause;
 use crate::task::handover::Handover;
 use crate::task::operations::TaskWait;
 use serde::Deserialize;
@@ -123,7 +124,7 @@ impl Dispatch {
         self.cluster.recover_once().await?;
         let names = self.deps.catalog.snapshot().host_tools().for_client(&self.deps.settings, caller);
         let names = names.at(self.deps.console());
-        let stop = call.stop.clone();
+        let (stop, begun) = (call.stop.clone(), self.deps.clock.now());
         let done = async {
             match tool {
                 HostTool::Wait => self.task_wait(caller, &call, terms, &names).await,
@@ -135,7 +136,12 @@ impl Dispatch {
         let done = tokio::select! {
             biased;
             // The task goes on; only the wait ends.
-            () = stop.wait() => return Err(Fault::Cancelled),
+            () = stop.wait() => {
+                let age = Duration::from_millis(self.deps.clock.now().since(begun));
+                let cause = stop.cause().unwrap_or(StopCause::Ended);
+                self.deps.judge(cause, age, &(call.rate_key.clone(), terms.name_hash));
+                return Err(Fault::Cancelled);
+            }
             done = done => done,
         };
         match done {
@@ -155,6 +161,7 @@ impl Dispatch {
     ) -> Result<CallReply, Refused> {
         let WaitArguments { task_id, seconds } = arguments(&call.params, &names.wait)?;
         let most = terms.wait.as_secs();
+        let terms = self.deps.tasks.timeouts.limit(terms, &call.rate_key);
         if let Some(wrong) = seconds.filter(|seconds| *seconds > most) {
             let text = format!("{}: `seconds` is a number from 0 to {most}, not {wrong}.", names.wait);
             return Err(Refused::Text(text));
@@ -181,7 +188,7 @@ impl Dispatch {
             id: task.id,
             channel: call.channel.clone(),
             progress_token: call.params.progress_token.clone(),
-            most: seconds.map_or(terms.wait, Duration::from_secs),
+            most: seconds.map_or(terms.wait, |seconds| terms.wait.min(Duration::from_secs(seconds))),
             is_enough: &|task: &Task| {
                 asks_by_text(task, caller) || round.is_some() && !asked_in_round(task, caller).is_empty()
             },

@@ -16,6 +16,7 @@ use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{RequestedTtl, TaskSupport};
 use toolyard_task::Task;
 use toolyard_task::task::Era;
+use toolyard_task::wire::TaskStatus;
 
 impl Dispatch {
     /// A call by the rules of a stateless revision (26T-3, 26T-4).
@@ -28,7 +29,9 @@ impl Dispatch {
         let spec = call.permit.tool().spec();
         let support = spec.task_support;
         let may_be_task = self.deps.settings.tasks && support != TaskSupport::Forbidden;
-        let bridge = bridge.filter(|_| may_be_task).map(|terms| terms.of_tool(spec));
+        let bridge = bridge
+            .filter(|_| may_be_task)
+            .map(|terms| self.deps.tasks.timeouts.limit(terms.of_tool(spec), &call.rate_key));
         if self.deps.settings.tasks && !tasks && support == TaskSupport::Required && bridge.is_none() {
             return Err(Fault::TaskExtensionRequired);
         }
@@ -82,10 +85,11 @@ impl Dispatch {
         }
         let tool = self.deps.catalog.tool(&task.tool);
         let immediate_response = tool.and_then(|tool| tool.spec().immediate_response.clone());
-        Ok(CallReply::Created(CreatedTask {
-            view: task.view(),
-            immediate_response,
-            handover: Some(handover),
-        }))
+        let mut view = task.view();
+        if task.is_live() && task.open_questions().next().is_none() {
+            // A task that waits for the operator asks its client nothing.
+            view.status = TaskStatus::Working;
+        }
+        Ok(CallReply::Created(CreatedTask { view, immediate_response, handover: Some(handover) }))
     }
 }

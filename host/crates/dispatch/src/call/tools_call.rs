@@ -162,6 +162,13 @@ impl Dispatch {
     /// # Errors
     /// [`Fault`]; then nothing has run, and no task exists.
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
+        let call = match self.deps.settings.tool_search {
+            true => match self.search_or_name(caller, call) {
+                Ok(call) => call,
+                Err(result) => return Ok(CallReply::Result(result)),
+            },
+            false => call,
+        };
         let observation =
             self.deps.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
         // For the log, so it costs nothing where the log is off.
@@ -301,7 +308,7 @@ impl Dispatch {
             return Ok(CallStart::Replied(reply));
         }
         let spec = call.permit.tool().spec();
-        let terms = terms.of_tool(spec);
+        let terms = self.deps.tasks.timeouts.limit(terms.of_tool(spec), &call.rate_key);
         if call.begins_as_task() || !self.deps.tasks.rejoin.is_empty() {
             return Ok(CallStart::Boxed(self.call_bridged(caller, call, terms, None).boxed()));
         }
@@ -367,7 +374,7 @@ impl Dispatch {
             task_channel,
             observation,
             is_checked,
-            rate_key: _,
+            rate_key,
         } = call;
         // A cancelled request must not stop the task that it may become (26H-13).
         let stop = match may_be_task {
@@ -382,8 +389,10 @@ impl Dispatch {
         };
         let (promotion, wait) = how
             .map(|(inline_for, bridge)| {
-                let bridged =
-                    bridge.map(|_| BridgedPromotion::new(era_of(round_trip.as_deref()), task_channel));
+                let bridged = bridge.map(|terms| {
+                    let client = (rate_key, terms.name_hash);
+                    BridgedPromotion::new(era_of(round_trip.as_deref()), client, task_channel)
+                });
                 let (promotion, became) = Promotion::new(caller, &permit, progress_token, bridged);
                 (Box::new(promotion), PromotionWait { became, inline_for, bridge })
             })

@@ -35,6 +35,7 @@ pub(crate) struct CatalogSnapshot {
 
 struct Entry {
     name: String,
+    description: Option<String>,
     with_tasks: RawJson,
     without_tasks: RawJson,
     /// The same for clients that know no tasks; `None` if it does not differ.
@@ -43,6 +44,26 @@ struct Entry {
     may_be_task: bool,
     /// The parameters of the tool that HTTP clients repeat in headers (26XH).
     param_headers: Arc<[ParamHeader]>,
+}
+
+/// How an entry is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listed {
+    /// With what it says about tasks.
+    pub tasks: bool,
+    /// For clients that know no tasks.
+    pub is_bridged: bool,
+}
+
+impl Entry {
+    const fn shown(&self, listed: Listed) -> &RawJson {
+        match (&self.bridged, listed) {
+            (Some(bridged), Listed { tasks: true, is_bridged: true }) => &bridged.with_tasks,
+            (Some(bridged), Listed { tasks: false, is_bridged: true }) => &bridged.without_tasks,
+            (_, Listed { tasks: true, .. }) => &self.with_tasks,
+            (_, Listed { tasks: false, .. }) => &self.without_tasks,
+        }
+    }
 }
 
 /// An entry for clients that know no tasks: it never requires calls as tasks, and a hand-off satisfies
@@ -91,6 +112,7 @@ impl CatalogSnapshot {
                         .filter(|_| may_be_task)
                         .and_then(|bridge| bridged(description, bridge, former)),
                     name: description.name.clone(),
+                    description: description.description.clone(),
                     with_tasks: description.render(Revision::LATEST, true),
                     without_tasks: description.render(Revision::LATEST, false),
                     // An invalid annotation counts as none; the loader of the tool has reported it.
@@ -121,6 +143,12 @@ impl CatalogSnapshot {
     pub fn has_union(&self, tool: &str) -> bool {
         let entry = self.entry(tool).and_then(|entry| entry.bridged.as_ref());
         entry.is_some_and(|bridged| bridged.has_union)
+    }
+
+    /// The names, descriptions and entries of all tools.
+    pub fn listed(&self, listed: Listed) -> impl Iterator<Item = (&str, Option<&str>, &RawJson)> {
+        let entries = self.entries.iter();
+        entries.map(move |entry| (entry.name.as_str(), entry.description.as_deref(), entry.shown(listed)))
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
@@ -245,7 +273,9 @@ impl LiveCatalog {
         let snapshot = self.snapshot.load_full();
         // The name is the key, so a listing continues correctly in a newer catalog too.
         let start = after.map_or(0, |after| snapshot.entries.partition_point(|entry| entry.name <= after));
-        let is_visible = |entry: &&Entry| self.access.shows(caller, Object::Tool(&entry.name));
+        let is_searched = self.settings.tool_search;
+        let is_visible =
+            |entry: &&Entry| !is_searched && self.access.shows(caller, Object::Tool(&entry.name));
         let mut visible = snapshot.entries[start..].iter().filter(is_visible);
         let (shown, more) =
             page_of(&mut visible, self.settings.page, |entry| entry.with_tasks.as_bytes().len());
@@ -253,12 +283,8 @@ impl LiveCatalog {
             Some(last) if more => Some(self.clients.seal_cursor(scope, &last.name).await?),
             _ => None,
         };
-        let entries = shown.iter().map(|entry| match (&entry.bridged, tasks) {
-            (Some(bridged), true) if bridge.is_some() => &bridged.with_tasks,
-            (Some(bridged), false) if bridge.is_some() => &bridged.without_tasks,
-            (_, true) => &entry.with_tasks,
-            (_, false) => &entry.without_tasks,
-        });
+        let entries = shown.iter().map(|entry| entry.shown(Listed { tasks, is_bridged: bridge.is_some() }));
+        let search_tools = if is_searched { snapshot.search_entries() } else { Vec::new() };
         // After the tools of the folder.
         let host_tools = match bridge {
             Some(terms) if !more && self.offers_host_tools(&snapshot, caller) => {
@@ -266,7 +292,7 @@ impl LiveCatalog {
             }
             _ => Vec::new(),
         };
-        Ok(page("tools", entries.chain(&host_tools), next.as_deref()))
+        Ok(page("tools", entries.chain(&search_tools).chain(&host_tools), next.as_deref()))
     }
 
     /// Whether a caller may use a tool whose calls may become tasks; only then is it offered the host

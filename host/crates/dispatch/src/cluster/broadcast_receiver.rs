@@ -29,7 +29,7 @@ impl Cluster {
                 self.deps.slots.admission.set_remote_runs(host, round, of)
             }
             Ok(BroadcastMessage::Kept { task, key }) => {
-                self.deps.tasks.rejoin.add(task, key);
+                self.deps.tasks.rejoin.add(task, key, None);
             }
             Ok(BroadcastMessage::Delivered { task }) => {
                 self.deps.tasks.rejoin.forget(task);

@@ -3,6 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::slots::registry::RunKey;
+use crate::slots::stop::StopCause;
 use crate::task::commit::{CommitOutcome, log_end};
 use futures_util::StreamExt as _;
 use std::ops::AddAssign;
@@ -80,7 +81,7 @@ impl Cluster {
             // Nothing is written about these: they have not begun, and the next host finds them like
             // the tasks of a dead host.
             for key in self.deps.slots.runs.unstopped(true) {
-                self.deps.slots.runs.stop_key(key);
+                self.deps.slots.runs.stop_key(key, StopCause::Ended);
                 drained.handed_over += 1;
             }
         }
@@ -146,7 +147,7 @@ impl Cluster {
                 DrainReport { cut: 1, handed_over: 0 }
             }),
         };
-        self.deps.slots.runs.stop_key(key);
+        self.deps.slots.runs.stop_key(key, StopCause::Ended);
         ended
     }
 

@@ -3,6 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::cluster::parked::ParkedTasks;
+use crate::slots::stop::StopCause;
 use crate::task::commit::CommitOutcome;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -252,7 +253,7 @@ impl Cluster {
                 self.deps.tasks.inflight.settle(&read.task);
                 self.deps.slots.runs.tell_status(&read.task);
             }
-            self.deps.slots.runs.stop(*id);
+            self.deps.slots.runs.stop(*id, StopCause::Ended);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 
 use crate::node::Node;
 use crate::slots::registry::RunKey;
+use crate::slots::stop::StopCause;
 use parking_lot::Mutex;
 use std::future::pending;
 use std::time::Duration;
@@ -219,7 +220,7 @@ impl Node {
         }
         let runs = self.slots.runs.all();
         let tasks = runs.iter().filter(|(key, _)| matches!(key, RunKey::Task(_)));
-        let stopped = tasks.map(|(key, _)| self.slots.runs.stop_key(*key)).count();
+        let stopped = tasks.map(|(key, _)| self.slots.runs.stop_key(*key, StopCause::Ended)).count();
         tracing::error!(event = "cluster.lease_lost", node = %incarnation, stopped, "lease lost");
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod promote;
 
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
+use crate::bridge::timeouts::ClientKey;
 use crate::client::client_channel::ClientChannel;
 use crate::error::Fault;
 use crate::slots::registry::RunGuard;
@@ -43,6 +44,7 @@ pub(crate) struct Promoted {
 pub(crate) struct BridgedPromotion {
     /// The rules by which the task asks its client.
     pub era: Era,
+    pub client: ClientKey,
     /// The channel of the task once the call has been answered.
     pub task_channel: Arc<dyn ClientChannel>,
     /// When it turned out that the call lasts longer than its first poll.
@@ -52,8 +54,8 @@ pub(crate) struct BridgedPromotion {
 }
 
 impl BridgedPromotion {
-    pub fn new(era: Era, task_channel: Arc<dyn ClientChannel>) -> Self {
-        Self { era, task_channel, begun: OnceLock::new(), promoted: Stop::default() }
+    pub fn new(era: Era, client: ClientKey, task_channel: Arc<dyn ClientChannel>) -> Self {
+        Self { era, client, task_channel, begun: OnceLock::new(), promoted: Stop::default() }
     }
 }
 

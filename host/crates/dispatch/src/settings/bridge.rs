@@ -1,6 +1,7 @@
 //! The settings of the bridge, and the clients that it serves differently.
 
 use globset::{Glob, GlobMatcher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 use toolyard_task::tool::{OnClientTimeout, ToolSpec};
 
@@ -13,7 +14,7 @@ pub struct BridgeSettings {
     pub wait: Duration,
     /// The effect of a client's timeout on its call.
     pub on_client_timeout: OnClientTimeout,
-    /// A cancellation without a reason that comes sooner than this comes from a person.
+    /// How long a call goes on after a timeout that its client did not name, unless an equal call joins it.
     pub grace: Duration,
     /// How long after its end a task still answers an equal call, if its caller does not know of it.
     pub rejoin: Duration,
@@ -84,12 +85,19 @@ pub struct BridgeTerms {
     pub wait: Duration,
     /// Whether a call outlives its connection where the protocol would end it.
     pub keeps_on_disconnect: bool,
+    /// Equal for clients of the same name.
+    pub name_hash: u64,
 }
 
 impl BridgeTerms {
     /// The terms for a call of this tool.
     pub(crate) fn of_tool(self, tool: &ToolSpec) -> Self {
         Self { after: tool.bridge_after.unwrap_or(self.after), ..self }
+    }
+
+    /// The terms for a client that waits no longer than this.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { after: self.after.min(limit), wait: self.wait.min(limit), ..self }
     }
 }
 
@@ -102,6 +110,11 @@ impl BridgeSettings {
             after: row.and_then(|row| row.after).unwrap_or(self.after),
             wait: row.and_then(|row| row.wait).unwrap_or(self.wait),
             keeps_on_disconnect: row.is_some_and(|row| row.keeps_on_disconnect),
+            name_hash: {
+                let mut hasher = DefaultHasher::new();
+                name.hash(&mut hasher);
+                hasher.finish()
+            },
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::client::client_channel::{ClientChannel, Notice};
 use crate::slots::Slots;
-use crate::slots::stop::Stop;
+use crate::slots::stop::{Stop, StopCause};
 use crate::slots::work::RunTarget;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -78,19 +78,19 @@ pub(crate) struct RunRegistry {
 
 impl RunRegistry {
     /// Stops the run of this task, if it is here.
-    pub fn stop(&self, id: TaskId) {
-        self.stop_key(RunKey::Task(id));
+    pub fn stop(&self, id: TaskId, cause: StopCause) {
+        self.stop_key(RunKey::Task(id), cause);
     }
 
-    pub fn stop_key(&self, key: RunKey) {
-        self.stop_between((key, 0), (key, u64::MAX));
+    pub fn stop_key(&self, key: RunKey, cause: StopCause) {
+        self.stop_between((key, 0), (key, u64::MAX), cause);
     }
 
-    fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64)) {
+    fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64), cause: StopCause) {
         let registered: Vec<Registration> =
             self.by_key.lock().range(first..=last).map(|(_, registered)| registered.run.clone()).collect();
         for Registration { stop, work, .. } in registered {
-            stop.set();
+            stop.set_because(cause);
             // After the flag: the guest must see it when it looks.
             work.interrupt();
         }
@@ -202,7 +202,7 @@ impl RunGuard {
         // Lost while the record was being written, and not among the runs that were
         // stopped then.
         if !holds() {
-            self.slots.runs.stop_between(self.key, self.key);
+            self.slots.runs.stop_between(self.key, self.key, StopCause::Ended);
         }
     }
 

@@ -24,11 +24,11 @@ impl KnownReason {
 
 /// The reasons that real clients send other than for a person's Stop.
 pub const REASONS: [KnownReason; 5] = [
-    KnownReason::timeout("timed out", "TypeScript SDK, Python SDK"),
+    KnownReason::timeout("timed out", "TypeScript SDK, Python SDK 2"),
     KnownReason::timeout("timeout", "Rust SDK (`request timeout`)"),
     KnownReason::timeout("time out", "clients of their own making"),
     KnownReason::timeout("-32001", "TypeScript SDK, which names the code of its error"),
-    // Codex sends it for Esc in its terminal and for its own timeout alike, so that only the time tells them apart.
+    // Codex sends it for Esc in its terminal and for its own timeout alike, so that only the age tells them apart.
     KnownReason { part: "cancelled by caller", clients: "Codex", cause: StopCause::Unsaid },
 ];
 
@@ -40,6 +40,8 @@ pub enum StopCause {
     Unsaid = 1,
     /// The client cancelled the request because its timeout had passed.
     Timeout,
+    /// The client did not say why, and its age speaks for a timeout.
+    Presumed,
     /// The client cancelled the request for another reason, such as a person who pressed Stop.
     Wanted,
     /// The connection of its client ended.
@@ -51,14 +53,21 @@ pub enum StopCause {
 }
 
 impl StopCause {
-    const ALL: [Self; 6] =
-        [Self::Unsaid, Self::Timeout, Self::Wanted, Self::Disconnected, Self::Detached, Self::Ended];
+    const ALL: [Self; 7] = [
+        Self::Unsaid,
+        Self::Timeout,
+        Self::Presumed,
+        Self::Wanted,
+        Self::Disconnected,
+        Self::Detached,
+        Self::Ended,
+    ];
 
     /// The name of the cause in the log.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Unsaid | Self::Wanted => "cancelled",
-            Self::Timeout => "client_timeout",
+            Self::Timeout | Self::Presumed => "client_timeout",
             Self::Disconnected => "disconnected",
             Self::Detached => "detached",
             Self::Ended => "ended_by_host",
@@ -87,11 +96,11 @@ pub struct Stop {
     /// The cause; 0 before it is set.
     cause: AtomicU8,
     notify: Notify,
-    /// Runs when it is set.
+    /// Runs when it is set, and returns the cause that counts from then on.
     reaction: Mutex<Option<Reaction>>,
 }
 
-type Reaction = Box<dyn FnOnce(StopCause) + Send>;
+type Reaction = Box<dyn FnOnce(StopCause) -> StopCause + Send>;
 
 /// Takes the reaction back when it is dropped.
 pub(crate) struct OnStop<'a>(&'a Stop);
@@ -117,29 +126,36 @@ impl Stop {
 
     /// Sets it. The first cause stays. Says whether this was the first time.
     pub fn set_because(&self, cause: StopCause) -> bool {
-        let first = self.cause.compare_exchange(0, cause as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        let mut reaction = self.reaction.lock();
+        let first = !self.is_set();
         if first {
-            self.react(cause);
+            // Published only once it is judged.
+            let cause = reaction.take().map_or(cause, |reaction| reaction(cause));
+            self.cause.store(cause as u8, Ordering::SeqCst);
         }
+        drop(reaction);
         self.notify.notify_waiters();
         first
     }
 
-    /// Runs this when it is set, before the call that sets it returns. Runs it at once if it is already set.
-    /// Replaces an earlier reaction.
-    pub(crate) fn on_set(&self, reaction: impl FnOnce(StopCause) + Send + 'static) -> OnStop<'_> {
-        *self.reaction.lock() = Some(Box::new(reaction));
-        if let Some(cause) = self.cause() {
-            self.react(cause);
-        }
+    /// Runs this when it is set, before the call that sets it returns; the cause that it returns takes the place of the
+    /// first. Runs it at once if it is already set. Replaces an earlier reaction.
+    pub(crate) fn on_set(
+        &self,
+        reaction: impl FnOnce(StopCause) -> StopCause + Send + 'static,
+    ) -> OnStop<'_> {
+        let mut earlier = self.reaction.lock();
+        let replaced = match self.cause() {
+            Some(cause) => {
+                self.cause.store(reaction(cause) as u8, Ordering::SeqCst);
+                None
+            }
+            None => earlier.replace(Box::new(reaction)),
+        };
+        drop(earlier);
+        // Dropped without the lock, as in `OnStop`.
+        drop(replaced);
         OnStop(self)
-    }
-
-    fn react(&self, cause: StopCause) {
-        let reaction = self.reaction.lock().take();
-        if let Some(reaction) = reaction {
-            reaction(cause);
-        }
     }
 
     /// Whether it is set.
@@ -204,7 +220,10 @@ mod tests {
         let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
         let note = || {
             let seen = seen.clone();
-            move |cause| seen.lock().push(cause)
+            move |cause| {
+                seen.lock().push(cause);
+                StopCause::Presumed
+            }
         };
         let stop = Stop::default();
         drop(stop.on_set(note()));
@@ -213,7 +232,8 @@ mod tests {
         stop.set();
         drop(wanted);
         drop(stop.on_set(note()));
-        assert_eq!(*seen.lock(), [StopCause::Timeout; 2]);
+        assert_eq!(*seen.lock(), [StopCause::Timeout, StopCause::Presumed]);
+        assert_eq!(stop.cause(), Some(StopCause::Presumed), "as the reaction judged it");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The one way a stored task changes: read, `apply`, compare and write, carry out the effects.
 
+use crate::slots::stop::StopCause;
 use crate::task::Tasks;
 use toolyard_task::audit::By;
 use toolyard_task::journal::LastChunks;
 use toolyard_task::store::{CommitStatus, Records};
-use toolyard_task::{Effect, Event, Refusal, StoreError, Task, TaskId, Transition, apply};
+use toolyard_task::{Effect, Event, Outcome, Refusal, StoreError, Task, TaskId, Transition, apply};
 
 /// The outcome of a change.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Tasks {
                 Err(refusal) => {
                     if refusal == Refusal::Terminal {
                         // The client that ended it may have got an error of the store.
-                        self.slots.runs.stop(id);
+                        self.slots.runs.stop(id, StopCause::Ended);
                     }
                     return Ok(CommitOutcome::Refused(read.task, refusal));
                 }
@@ -84,7 +85,11 @@ impl Tasks {
                 Effect::WithdrawQuestions => self.inflight.settle(&task),
                 Effect::NotifyStatus => self.slots.runs.tell_status(&task),
                 Effect::WakeWaiters => self.waiters.wake(task.id),
-                Effect::StopRun => self.slots.runs.stop(task.id),
+                Effect::StopRun => {
+                    let is_wanted = task.outcome == Some(Outcome::Cancelled);
+                    let cause = if is_wanted { StopCause::Wanted } else { StopCause::Ended };
+                    self.slots.runs.stop(task.id, cause);
+                }
                 Effect::WakeRun => self.due.notify_one(),
             }
         }

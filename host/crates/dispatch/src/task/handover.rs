@@ -1,5 +1,6 @@
 //! The duty to tell a client of its task.
 
+use crate::slots::stop::StopCause;
 use crate::task::Tasks;
 use crate::task::commit::CommitOutcome;
 use crate::task::rejoin::JoinKey;
@@ -67,7 +68,7 @@ impl Drop for Handover {
         }
         let (tasks, id) = (self.tasks.clone(), self.task);
         if let Some(key) = &self.rejoin {
-            return tasks.add_rejoin(id, **key);
+            return tasks.add_rejoin(id, **key, None);
         }
         let cancel = async move {
             let message = "The client went away before it could be told of this task.".to_owned();
@@ -79,14 +80,14 @@ impl Drop for Handover {
                         "task cancelled"
                     )
                 }
-                Ok(CommitOutcome::Gone) => tasks.slots.runs.stop(id),
+                Ok(CommitOutcome::Gone) => tasks.slots.runs.stop(id, StopCause::Ended),
                 Ok(CommitOutcome::Refused(..)) => {}
                 Err(error) => {
                     tracing::error!(
                         event = "task.not_cancelled", task = %id, error = &error as &dyn std::error::Error,
                         "cannot cancel a task that its client does not know"
                     );
-                    tasks.slots.runs.stop(id);
+                    tasks.slots.runs.stop(id, StopCause::Ended);
                 }
             }
         };

@@ -1,6 +1,9 @@
 //! Calls that join a task. A client may stop waiting before it knows the task of its call; the equal call
 //! that its owner makes then gets the outcome of the first, so that nothing runs twice.
 
+use crate::access::caller::Caller;
+use crate::access::shares::{Held, NoRoom, Shares};
+use crate::error::Fault;
 use crate::slots::stop::{OnStop, Stop, StopCause};
 use crate::task::Tasks;
 use parking_lot::Mutex;
@@ -9,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use toolyard_protocol::RawJson;
 use toolyard_task::store::{After, ListQuery};
 use toolyard_task::task::{Summary, Task};
@@ -17,6 +21,11 @@ use toolyard_task::{Digest, Owner, SessionId, StoreError, TaskId};
 
 /// The most tasks that wait for an equal call. The oldest are forgotten first.
 const MAX_KEPT: usize = 10_000;
+
+/// The most bytes that are kept of calls for an anonymous session. Each counts as an eighth of it at least, so that there
+/// are eight at most.
+const MAX_SESSION_BYTES: usize = 4 << 20;
+const LEAST_COUNTED: usize = MAX_SESSION_BYTES / 8;
 
 /// Arguments up to this size (bytes) are compared by their value.
 const MAX_COMPARED: usize = 64 << 10;
@@ -139,19 +148,31 @@ impl JoinKey {
 }
 
 /// The tasks that an equal call joins.
-#[derive(Default)]
 pub(crate) struct RejoinIndex {
     state: Mutex<RejoinState>,
+    /// The bytes that are kept for each anonymous session.
+    sessions: Arc<Shares<SessionId>>,
     /// The number of tasks here, so that most calls take no lock.
     count: AtomicUsize,
     /// Set once the tasks of earlier processes are among them.
     loaded: AtomicBool,
 }
 
+impl Default for RejoinIndex {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            sessions: Shares::kept_calls(MAX_SESSION_BYTES),
+            count: AtomicUsize::new(0),
+            loaded: AtomicBool::new(false),
+        }
+    }
+}
+
 #[derive(Default)]
 struct RejoinState {
     by_key: HashMap<JoinKey, Vec<TaskId>>,
-    keys: BTreeMap<TaskId, JoinKey>,
+    keys: BTreeMap<TaskId, (JoinKey, Option<Held<SessionId>>)>,
     /// In the order of their arrival.
     order: VecDeque<TaskId>,
     /// Tasks that are being created, each with the signal that it exists.
@@ -184,15 +205,17 @@ pub(crate) struct ExpectedOnStop<'a> {
 }
 
 impl<'a> ExpectedOnStop<'a> {
-    /// `expect` decides by the cause of the stop.
+    /// `expect` decides by the cause of the stop, and judges it.
     pub fn new(
         stop: &'a Stop,
-        expect: impl FnOnce(StopCause) -> Option<ExpectedTask> + Send + 'static,
+        expect: impl FnOnce(StopCause) -> (StopCause, Option<ExpectedTask>) + Send + 'static,
     ) -> Self {
         let expected: Arc<Mutex<Option<ExpectedTask>>> = Arc::default();
         let slot = expected.clone();
         let on_stop = stop.on_set(move |cause| {
-            *slot.lock() = expect(cause);
+            let (cause, expected) = expect(cause);
+            *slot.lock() = expected;
+            cause
         });
         Self { _on_stop: on_stop, _expected: expected }
     }
@@ -230,8 +253,21 @@ impl RejoinIndex {
         ExpectedTask { index: self.clone(), key, made }
     }
 
+    /// Whether an equal call joins this task.
+    pub fn has(&self, task: TaskId) -> bool {
+        self.state.lock().keys.contains_key(&task)
+    }
+
+    /// The share of an anonymous session that this task takes; `None` for any other owner.
+    fn held_for(&self, task: &Task) -> Result<Option<Held<SessionId>>, NoRoom> {
+        let Owner::Session(session) = &task.owner else { return Ok(None) };
+        let mut held = self.sessions.none(session.clone());
+        held.grow_to(task.arguments.as_bytes().len().max(LEAST_COUNTED))?;
+        Ok(Some(held))
+    }
+
     /// An equal call joins this task from now on. Returns false if one did before.
-    pub fn add(&self, task: TaskId, key: JoinKey) -> bool {
+    pub fn add(&self, task: TaskId, key: JoinKey, held: Option<Held<SessionId>>) -> bool {
         let mut state = self.state.lock();
         if state.keys.contains_key(&task) {
             return false;
@@ -242,7 +278,7 @@ impl RejoinIndex {
             state.remove(oldest);
         }
         state.by_key.entry(key).or_default().push(task);
-        state.keys.insert(task, key);
+        state.keys.insert(task, (key, held));
         state.order.push_back(task);
         self.count.store(state.len(), Ordering::Release);
         true
@@ -263,7 +299,7 @@ impl RejoinState {
     }
 
     fn remove(&mut self, id: TaskId) -> bool {
-        let Some(key) = self.keys.remove(&id) else { return false };
+        let Some((key, _)) = self.keys.remove(&id) else { return false };
         self.order.retain(|kept| *kept != id);
         if let Some(ids) = self.by_key.get_mut(&key) {
             ids.retain(|kept| *kept != id);
@@ -317,7 +353,7 @@ impl Tasks {
             };
             for summary in page.iter().filter(is_kept) {
                 if let Some(found) = self.store.read(summary.id, None).await? {
-                    self.rejoin.add(found.task.id, JoinKey::of_task(&found.task));
+                    self.rejoin.add(found.task.id, JoinKey::of_task(&found.task), None);
                 }
             }
             match page.last() {
@@ -336,18 +372,56 @@ impl Tasks {
         bridge.map_or(0, |bridge| u64::try_from(bridge.rejoin.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// An equal call joins this task from now on, if its caller was not told of it.
-    pub(crate) fn keep_for_rejoin(&self, task: &Task) {
-        if task.is_undelivered() {
-            self.add_rejoin(task.id, JoinKey::of_task(task));
+    /// An equal call joins this task from now on, if its caller was not told of it. Returns whether one joins it: there
+    /// may be no room for a further one of its session.
+    pub(crate) fn keep_for_rejoin(&self, task: &Task) -> bool {
+        if !task.is_undelivered() {
+            return task.owner != Owner::Anyone;
+        }
+        if self.rejoin.has(task.id) {
+            return true;
+        }
+        match self.rejoin.held_for(task) {
+            Ok(held) => {
+                self.add_rejoin(task.id, JoinKey::of_task(task), held);
+                true
+            }
+            Err(_) => false,
         }
     }
 
     /// An equal call joins this task from now on, on every host.
-    pub(crate) fn add_rejoin(&self, task: TaskId, key: JoinKey) {
-        if self.rejoin.add(task, key) {
+    pub(crate) fn add_rejoin(&self, task: TaskId, key: JoinKey, held: Option<Held<SessionId>>) {
+        if self.rejoin.add(task, key, held) {
             self.rejoin_broadcast.send_kept(task, key);
         }
+    }
+
+    /// Stops a kept task after `bridge.grace` unless an equal call has joined it: that its client had a timeout was a guess.
+    pub(crate) fn stop_unless_joined(self: &Arc<Self>, caller: &Caller, task: TaskId) {
+        let grace = self.settings.bridge.as_ref().map_or(Duration::ZERO, |bridge| bridge.grace);
+        let (tasks, caller) = (self.clone(), caller.clone());
+        let stop = async move {
+            tokio::select! {
+                () = tokio::time::sleep(grace) => {}
+                // The shutdown decides about its task.
+                () = tasks.slots.leaving.wait() => return,
+                () = tasks.slots.closing.wait() => return,
+            }
+            if tasks.waiters.has(task) || !tasks.rejoin.has(task) {
+                return;
+            }
+            let by = caller.by().because("not_asked_for");
+            match tasks.cancel_by(&caller, &task.to_string(), by).await {
+                Ok(_) => tasks.forget_rejoin(task),
+                Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
+                Err(fault) => tracing::error!(
+                    event = "task.not_cancelled", %task, error = &fault as &dyn std::error::Error,
+                    "cannot cancel a task that nobody asks for"
+                ),
+            }
+        };
+        self.slots.tracker.spawn_on(stop, &self.slots.guests);
     }
 
     /// No call joins this task any more, on any host.
@@ -465,7 +539,7 @@ mod tests {
     fn the_tasks_that_equal_calls_join_are_bounded_and_the_oldest_go() {
         let index = RejoinIndex::default();
         let key = key(&Owner::Local, "render", "{}");
-        assert!((0..MAX_KEPT + 5).all(|number| index.add(id(number), key)));
+        assert!((0..MAX_KEPT + 5).all(|number| index.add(id(number), key, None)));
         assert_eq!(index.state.lock().keys.len(), MAX_KEPT);
         assert!(!index.forget(id(4)) && index.forget(id(5)));
     }

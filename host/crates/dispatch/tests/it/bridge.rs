@@ -82,17 +82,17 @@ async fn a_call_that_ends_in_time_is_a_plain_call() {
 }
 
 /// Section 9 of the design: after the timeout of an SDK the call goes on, and a repeated call joins it. If the
-/// client gives no reason, the age of the call decides.
+/// client gives no reason, the age of the call decides. An anonymous client is known by its session.
 #[tokio::test]
 async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
-    for (cause, grace) in [(StopCause::Timeout, NEVER), (StopCause::Unsaid, Duration::ZERO)] {
-        let work = Work::default();
-        let stage = Stage::with(NEVER, vec![work.tool("render")], |settings| {
-            let bridge = settings.bridge.as_mut().expect("is on");
-            Arc::get_mut(bridge).expect("not shared yet").grace = grace;
-        });
-        let caller = mute();
-        let given_up = stage.stopped(&caller, "render", cause, &work).await;
+    for (caller, cause, age) in [
+        (mute(), StopCause::Timeout, 0),
+        (mute(), StopCause::Unsaid, 5_000),
+        (anonymous(), StopCause::Unsaid, 30_000),
+        (anonymous(), StopCause::Timeout, 0),
+    ] {
+        let (work, stage) = rendering(NEVER);
+        let given_up = stage.stopped_at(&caller, ("render", json!({})), (cause, age), &work).await;
         assert!(matches!(given_up, Err(Fault::Cancelled)), "{given_up:?}");
         let again = stage.call_with(&caller, "render", json!({}));
         let (joined, ()) = tokio::join!(again, async {
@@ -128,12 +128,75 @@ async fn a_person_and_a_client_that_nobody_finds_again_stop_the_call() {
         (mute(), StopCause::Wanted),
         (mute(), StopCause::Unsaid),
         (mute(), StopCause::Disconnected),
-        (anonymous(), StopCause::Timeout),
+        (
+            Caller::stateless(Arc::new(Principal::Anonymous), None, RawJson::empty_object()),
+            StopCause::Timeout,
+        ),
     ] {
         let (work, stage) = rendering(NEVER);
-        drop(stage.stopped(&caller, "render", cause, &work).await);
+        drop(stage.stopped_at(&caller, ("render", json!({})), (cause, 7_000), &work).await);
         eventually("the end of the run", || work.dropped() == 1).await;
     }
+}
+
+/// Whether its client had a timeout is a guess.
+#[tokio::test]
+async fn a_call_that_was_given_up_at_a_round_age_is_stopped_if_nobody_asks_for_it() {
+    let work = Work::default();
+    let stage = Stage::with(NEVER, vec![work.tool("render")], |settings| {
+        let bridge = settings.bridge.as_mut().expect("is on");
+        Arc::get_mut(bridge).expect("not shared yet").grace = SOON;
+    });
+    let render = || ("render", json!({}));
+    drop(stage.stopped_at(&mute(), render(), (StopCause::Unsaid, 5_000), &work).await);
+    eventually("the end of the run", || work.dropped() == 1).await;
+    drop(stage.stopped_at(&mute(), render(), (StopCause::Timeout, 5_000), &work).await);
+    tokio::time::sleep(4 * SOON).await;
+    assert_eq!((work.started(), work.dropped()), (2, 1), "it said that it had a timeout");
+}
+
+#[tokio::test]
+async fn a_client_that_gave_up_at_an_age_is_answered_before_it_from_then_on() {
+    for (cause, times) in [(StopCause::Timeout, 1), (StopCause::Unsaid, 2), (StopCause::Disconnected, 2)] {
+        let (work, stage) = rendering(NEVER);
+        for call in 0..times {
+            drop(stage.stopped_at(&mute(), ("render", json!({"call": call})), (cause, 1_100), &work).await);
+        }
+        hand_off(stage.call_with(&mute(), "render", json!({"call": "next"})).await);
+    }
+    // So is one that gave up a `task_wait`.
+    let (_work, stage) = rendering(SOON);
+    hand_off(stage.call(&mute(), "render").await);
+    let given_up = stage.call_until(&mute(), "task_wait", StopCause::Timeout, 4 * SOON);
+    let (given_up, ()) = tokio::join!(given_up, async {
+        tokio::time::sleep(2 * SOON).await;
+        stage.clock.advance(1_100);
+    });
+    assert!(matches!(given_up, Err(Fault::Cancelled)));
+    plain(stage.host_tool(&mute(), "task_wait", json!({"seconds": 50})).await);
+}
+
+#[tokio::test]
+async fn the_calls_that_go_on_for_an_anonymous_session_are_bounded() {
+    let (work, stage) = rendering(NEVER);
+    let caller = anonymous();
+    let give_up = |call: u32| {
+        stage.stopped_at(&caller, ("render", json!({"call": call})), (StopCause::Timeout, 0), &work)
+    };
+    for call in 0..8 {
+        drop(give_up(call).await);
+    }
+    assert_eq!((work.started(), work.dropped()), (8, 0));
+    drop(give_up(8).await);
+    eventually("the end of the ninth run", || work.dropped() == 1).await;
+    let large = json!({"text": "x".repeat(5 << 20)});
+    let other =
+        Caller::new(Arc::new(Principal::Anonymous), Some(SessionId("t".into())), RawJson::empty_object());
+    drop(stage.stopped_at(&other, ("render", large), (StopCause::Timeout, 0), &work).await);
+    eventually("the end of the large run", || work.dropped() == 2).await;
+    // Another session joins none of them, and has a share of its own.
+    drop(stage.stopped_at(&other, ("render", json!({"call": 0})), (StopCause::Timeout, 0), &work).await);
+    assert_eq!((work.started(), work.dropped()), (11, 2));
 }
 
 #[tokio::test]

@@ -14,3 +14,4 @@ mod recovery;
 mod resuming;
 mod rounds;
 mod task_filters;
+mod tool_search;

@@ -2,14 +2,45 @@
 
 use super::{ListFilter, ToolNames};
 use serde_json::{Value, json};
-use toolyard_protocol::RawJson;
 use toolyard_protocol::tools::ToolDescription;
+use toolyard_protocol::{RawJson, Revision};
 
 /// The names of the host tools without prefix.
 pub(crate) const WAIT: &str = "task_wait";
 pub(crate) const LIST: &str = "task_list";
 pub(crate) const CANCEL: &str = "task_cancel";
 pub(crate) const ANSWER: &str = "task_answer";
+
+/// The names of the tools of a search.
+pub(crate) const SEARCH: &str = "tool_search";
+pub(crate) const CALL: &str = "tool_call";
+
+/// The tools of a search under these names, as a list shows them.
+pub(crate) fn search_tools(search: &str, call: &str) -> Vec<RawJson> {
+    let tools = [
+        tool(
+            search,
+            &format!(
+                "Finds tools of this server by words of their names and descriptions, and returns their definitions. \
+                 Use it before {call}."
+            ),
+            json!({"query": {"type": "string", "description": "Words, such as: csv columns."}}),
+            &["query"],
+            Some(json!({"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false})),
+        ),
+        tool(
+            call,
+            &format!("Calls a tool that {search} found."),
+            json!({
+                "name": {"type": "string", "description": "The name of the tool."},
+                "arguments": {"type": "object", "description": "Its arguments, by its inputSchema."},
+            }),
+            &["name"],
+            None,
+        ),
+    ];
+    tools.iter().map(|tool| tool.render(Revision::LATEST, false)).collect()
+}
 
 /// The host tools under these names. `max_wait_seconds` is the longest that one `task_wait` may
 /// wait. `task_answer` is among them if it has a name.

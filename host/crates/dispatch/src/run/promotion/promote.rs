@@ -3,6 +3,7 @@
 //! started again; the task gets the run that is under way.
 
 use crate::access::caller::Caller;
+use crate::bridge::timeouts::ClientKey;
 use crate::error::Fault;
 use crate::run::begin::NewTaskTerms;
 use crate::run::deps::RunDeps;
@@ -80,9 +81,13 @@ impl Run {
         let incarnation = self.deps.node.ensure_registered().await?;
         let fence = Fence { incarnation, attempt: 1 };
         let now = self.deps.clock.now();
+        let owner = match cause {
+            PromotionCause::ClientLeft => caller.keeps_as(),
+            _ => caller.rejoins_as(),
+        };
         let bridged = bridge.as_ref().map(|bridge| Bridged {
             waited_ms: bridge.begun.get().map_or(0, |begun| now.since(*begun)),
-            undelivered: caller.rejoins_as().is_some(),
+            undelivered: owner.is_some(),
         });
         let era = bridge.as_ref().map_or(Era::Stateless, |bridge| bridge.era);
         let terms = NewTaskTerms { era, requested_ttl: RequestedTtl::Absent, bridged };
@@ -95,6 +100,7 @@ impl Run {
             history.questions_of_task(fence.attempt, new.created_at, deadline)
         };
         let new = Task {
+            owner: owner.filter(|_| bridged.is_some()).unwrap_or_else(|| new.owner.clone()),
             status_message: match cause {
                 PromotionCause::ClientLeft => Some(caller_left(status.as_deref())),
                 _ => status,
@@ -187,9 +193,9 @@ impl Run {
                 end = &mut told => return EndOrTask::End(end.unwrap_or(RunEnd::Stopped)),
                 () = stop.wait(), if !stopping => {
                     stopping = true;
-                    match bridge.filter(|terms| self.outlives(stop.cause(), self.age(), *terms)) {
-                        Some(_) => self.keep_or_cancel().await,
-                        None => self.cancel_unless_task().await,
+                    match bridge.filter(|terms| self.outlives(stop.cause(), *terms)) {
+                        Some(_) => self.keep_or_cancel(stop.cause()).await,
+                        None => self.cancel_unless_task(stop.cause()).await,
                     }
                 }
                 silent_for = heartbeat.tick() => self.voice.beat(self.view(), silent_for),
@@ -242,10 +248,10 @@ impl Run {
 
     /// Whether the call goes on as a task although its client has stopped waiting. Its owner must be
     /// able to find the task.
-    fn outlives(&self, cause: Option<StopCause>, age: Duration, terms: BridgeTerms) -> bool {
+    fn outlives(&self, cause: Option<StopCause>, terms: BridgeTerms) -> bool {
         let Some(promotion) = &self.promotion else { return false };
         let spec = promotion.permit.tool().spec();
-        self.deps.outlives_its_caller(&promotion.caller, spec, cause, age, terms)
+        self.deps.outlives_its_caller(&promotion.caller, spec, cause, terms)
     }
 
     /// How long a bridged call has lasted beyond its first poll.
@@ -255,14 +261,14 @@ impl Run {
     }
 
     /// Makes it a task that its client learns of when it calls again.
-    async fn keep_or_cancel(&self) {
+    async fn keep_or_cancel(&self, cause: Option<StopCause>) {
         if let Err(why) = self.become_task(PromotionCause::ClientLeft).await {
             tracing::info!(
                 event = "call.not_promoted", plugin = self.work.plugin(),
                 tool = self.work.tool_name(), reason = %why,
                 "call of a client that stopped waiting does not become a task"
             );
-            self.cancel_unless_task().await;
+            self.cancel_unless_task(cause).await;
         }
     }
 
@@ -274,8 +280,11 @@ impl Run {
     ) -> ExpectedOnStop<'a> {
         let run = self.clone();
         ExpectedOnStop::new(stop, move |cause| {
-            let outlives = run.outlives(Some(cause), run.age(), terms);
-            if outlives { run.expected_task() } else { None }
+            let cause = match run.bridge() {
+                Some(bridge) => run.deps.judge(cause, run.age(), &bridge.client),
+                None => cause,
+            };
+            (cause, if run.outlives(Some(cause), terms) { run.expected_task() } else { None })
         })
     }
 
@@ -289,7 +298,7 @@ impl Run {
     pub(crate) async fn keep_end(&self, end: &RunEnd, stop: &Stop, terms: BridgeTerms) {
         let Some(promotion) = self.promotion.as_ref().filter(|_| stop.is_set()) else { return };
         let has_ended = !matches!(end, RunEnd::Stopped);
-        if !has_ended || self.task().is_some() || !self.outlives(stop.cause(), self.age(), terms) {
+        if !has_ended || self.task().is_some() || !self.outlives(stop.cause(), terms) {
             return;
         }
         match self.make_task(promotion, PromotionCause::ClientLeft).await {
@@ -310,10 +319,10 @@ impl Run {
     }
 
     /// Cancels the request of the run, which does nothing to a task (26H-13).
-    async fn cancel_unless_task(&self) {
+    async fn cancel_unless_task(&self, cause: Option<StopCause>) {
         let _turn = self.turn().await;
         if self.task().is_none() {
-            self.stop.set();
+            self.stop.set_because(cause.unwrap_or(StopCause::Ended));
             // After the flag: the guest must see it when it looks.
             self.work.interrupt();
         }
@@ -329,8 +338,22 @@ impl RunDeps {
         spec: &ToolSpec,
         arguments: &RawJson,
     ) -> Option<ExpectedTask> {
-        let owner = caller.rejoins_as()?;
+        let owner = caller.keeps_as()?;
         Some(self.tasks.rejoin.expect(JoinKey::of(&owner, spec, arguments)))
+    }
+
+    /// The cause by which a call of this age was stopped. A client that did not say why is judged by the age.
+    pub fn judge(&self, cause: StopCause, age: Duration, client: &ClientKey) -> StopCause {
+        let note = |says_so| self.tasks.timeouts.note(client, age, self.clock.now(), says_so);
+        match cause {
+            StopCause::Unsaid if note(false) => return StopCause::Presumed,
+            StopCause::Unsaid => return StopCause::Wanted,
+            // Only learned: the reason, or the end of its connection, says what becomes of the call.
+            StopCause::Timeout => _ = note(true),
+            StopCause::Disconnected => _ = note(false),
+            StopCause::Presumed | StopCause::Wanted | StopCause::Detached | StopCause::Ended => {}
+        }
+        cause
     }
 
     /// Whether a call goes on as a task although its client, which knows no tasks, has stopped waiting.
@@ -340,18 +363,16 @@ impl RunDeps {
         caller: &Caller,
         spec: &ToolSpec,
         cause: Option<StopCause>,
-        age: Duration,
         terms: BridgeTerms,
     ) -> bool {
         let Some(bridge) = &self.settings.bridge else { return false };
         let keeps = spec.on_client_timeout.unwrap_or(bridge.on_client_timeout) == OnClientTimeout::Keep;
-        caller.rejoins_as().is_some()
+        caller.keeps_as().is_some()
             && match cause {
-                Some(StopCause::Timeout) => keeps,
-                Some(StopCause::Unsaid) => keeps && age >= bridge.grace,
+                Some(StopCause::Timeout | StopCause::Presumed) => keeps,
                 Some(StopCause::Disconnected) => terms.keeps_on_disconnect,
                 Some(StopCause::Detached) => true,
-                Some(StopCause::Wanted | StopCause::Ended) | None => false,
+                Some(StopCause::Unsaid | StopCause::Wanted | StopCause::Ended) | None => false,
             }
     }
 }

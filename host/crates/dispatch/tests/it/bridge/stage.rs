@@ -1,7 +1,6 @@
 //! A host with the bridge, and tools that end when the test releases them.
 
-use crate::kit::application::dispatch_by;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,13 +9,14 @@ use toolyard_dispatch::{
     BridgeTerms, CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, NoClientChannel, RateKey,
     RawJson, Settings, Stop, StopCause, Terms, ToolCall,
 };
-use toolyard_kit::{Native, SETTINGS, bridge, done, memory, native};
+use toolyard_kit::{Native, SETTINGS, TickingClock, application, bridge, done, memory, native, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::Tool;
 
 pub struct Stage {
     pub dispatch: Arc<Dispatch>,
     store: Arc<MemoryStore>,
+    pub clock: Arc<TickingClock>,
 }
 
 impl Stage {
@@ -28,15 +28,18 @@ impl Stage {
     pub fn with(after: Duration, tools: Vec<Arc<dyn Tool>>, set: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings { bridge: Some(Arc::new(bridge(after))), ..SETTINGS };
         set(&mut settings);
-        let store = memory();
-        Self { dispatch: dispatch_by(settings, &store, tools), store }
+        Self::on(memory(), settings, tools)
     }
 
     /// Another process on the same store.
     pub fn next_process(&self, tools: Vec<Arc<dyn Tool>>) -> Self {
         let store = Arc::new(self.store.node());
-        let settings = self.dispatch.settings().clone();
-        Self { dispatch: dispatch_by(settings, &store, tools), store }
+        Self::on(store, self.dispatch.settings().clone(), tools)
+    }
+
+    fn on(store: Arc<MemoryStore>, settings: Settings, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let clock = TickingClock::at(1);
+        Self { dispatch: application(settings, stores(&store), clock.clone(), tools), store, clock }
     }
 
     pub fn terms(&self) -> BridgeTerms {
@@ -83,7 +86,7 @@ impl Stage {
         name: &str,
         channel: Arc<dyn ClientChannel>,
     ) -> Result<CallReply, Fault> {
-        self.call_by(caller, Self::params(name, &serde_json::json!({})), channel, Arc::default()).await
+        self.call_by(caller, Self::params(name, &json!({})), channel, Arc::default()).await
     }
 
     /// A host tool is called like any other.
@@ -99,7 +102,7 @@ impl Stage {
         cause: StopCause,
         after: Duration,
     ) -> Result<CallReply, Fault> {
-        self.call_stopped_by(caller, name, cause, tokio::time::sleep(after)).await
+        self.call_stopped_by(caller, (name, json!({})), cause, tokio::time::sleep(after)).await
     }
 
     /// A call that is cancelled for this cause once its run has begun.
@@ -110,18 +113,35 @@ impl Stage {
         cause: StopCause,
         work: &Work,
     ) -> Result<CallReply, Fault> {
-        self.call_stopped_by(caller, name, cause, work.begun()).await
+        self.call_stopped_by(caller, (name, json!({})), cause, work.begun()).await
+    }
+
+    /// A call that is cancelled for this cause at this age (ms).
+    pub async fn stopped_at(
+        &self,
+        caller: &Caller,
+        (name, arguments): (&str, Value),
+        (cause, age): (StopCause, i64),
+        work: &Work,
+    ) -> Result<CallReply, Fault> {
+        let moment = async {
+            work.begun().await;
+            // The run has been seen to last by then.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            self.clock.advance(age);
+        };
+        self.call_stopped_by(caller, (name, arguments), cause, moment).await
     }
 
     async fn call_stopped_by(
         &self,
         caller: &Caller,
-        name: &str,
+        (name, arguments): (&str, Value),
         cause: StopCause,
         moment: impl Future<Output = ()>,
     ) -> Result<CallReply, Fault> {
         let stop = Arc::new(Stop::default());
-        let params = Self::params(name, &serde_json::json!({}));
+        let params = Self::params(name, &arguments);
         let call = self.call_by(caller, params, Arc::new(NoClientChannel), stop.clone());
         let (reply, ()) = tokio::join!(call, async {
             moment.await;
