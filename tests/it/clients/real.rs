@@ -12,9 +12,6 @@ use toolyard_tests::{guests, schema};
 
 const PAGE: &str = "host/docs/reference/tested-clients.md";
 
-/// A suite with more cases has only their counts on the page.
-const MAX_ROWS: usize = 16;
-
 /// A line that a driver prints.
 struct Row<'a> {
     client: &'a str,
@@ -33,6 +30,10 @@ impl<'a> Row<'a> {
         };
         Self { client, version, transport, case, verdict, remark }
     }
+
+    fn column(&self) -> String {
+        format!("{} {}, {}", self.client, self.version, self.transport)
+    }
 }
 
 /// A driver, and the section of the page that has its rows.
@@ -42,8 +43,8 @@ struct Driver {
     script: &'static str,
     /// A file that `install.sh` creates last.
     installed: &'static str,
-    /// Whether it runs the official suite, too, which needs a component of its own.
-    runs_conformance: bool,
+    /// Whether it runs suites, of which the official one needs a component of its own; the page has their counts.
+    is_suites: bool,
     most: Duration,
 }
 
@@ -56,11 +57,12 @@ const CLAUDE_CODE: Driver = Driver {
     interpreter: "python3",
     script: "agents/claude_code.py",
     installed: "agents/node_modules/.installed",
-    runs_conformance: false,
-    most: minutes(20),
+    is_suites: false,
+    most: minutes(25),
 };
 
-const CODEX: Driver = Driver { section: "Codex", script: "agents/codex.py", most: minutes(8), ..CLAUDE_CODE };
+const CODEX: Driver =
+    Driver { section: "Codex", script: "agents/codex.py", most: minutes(15), ..CLAUDE_CODE };
 
 const FRAMEWORKS: Driver = Driver {
     section: "Agent frameworks",
@@ -72,7 +74,7 @@ const FRAMEWORKS: Driver = Driver {
 const SUITES: Driver = Driver {
     section: "Suites",
     script: "suites/run.py",
-    runs_conformance: true,
+    is_suites: true,
     installed: "suites/.venv/.installed",
     most: minutes(15),
     ..CLAUDE_CODE
@@ -92,7 +94,7 @@ impl Driver {
         command.arg(folder().join(self.script));
         command.arg("--binary").arg(guests::binary());
         command.arg("--plugins").arg(guests::all_plugins(plugins.path()));
-        if self.runs_conformance {
+        if self.is_suites {
             command.arg("--conformance").arg(guests::fixture("conformance"));
         }
         let printed = finished_within(command, self.section, self.most).await;
@@ -115,49 +117,62 @@ impl Driver {
         let (_, after) = rest.split_once("<!-- end -->").expect("their end");
         let date = std::process::Command::new("date").args(["-u", "+%F"]).output().expect("date runs");
         let date = String::from_utf8(date.stdout).expect("text");
-        let mut clients: Vec<(&str, &str)> = rows.iter().map(|row| (row.client, row.version)).collect();
-        clients.dedup();
-        let mut tables = String::new();
-        for client in clients {
-            let (name, version) = client;
-            let own = rows.iter().filter(|row| (row.client, row.version) == client).collect();
-            let _ = write!(tables, "\n{name} {version}, {}:\n\n{}", date.trim(), table(own));
-        }
+        let shown = if self.is_suites { counts(rows) } else { matrix(rows) };
+        let tables = format!("\nRun on {}.\n\n{shown}", date.trim());
         let section = format!("{heading}{text}<!-- rows -->\n{tables}\n<!-- end -->");
         std::fs::write(&path, format!("{before}{section}{after}")).expect("writes");
     }
 }
 
-/// A case with its verdicts over HTTP and over stdio; of a suite with many cases, how many have each verdict.
-fn table(rows: Vec<&Row<'_>>) -> String {
-    if rows.len() > MAX_ROWS {
-        let mut counts = BTreeMap::<&str, usize>::new();
-        for row in rows {
-            *counts.entry(row.verdict).or_default() += 1;
-        }
-        let counts: Vec<_> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
-        return format!("{}.\n", counts.join(", "));
-    }
-    let mut cases = Vec::<(&str, [String; 2])>::new();
+/// How many cases of each suite have each verdict.
+fn counts(rows: &[Row<'_>]) -> String {
+    let mut suites = Vec::<(String, BTreeMap<&str, usize>)>::new();
     for row in rows {
-        let verdict = if row.remark.is_empty() {
-            row.verdict.to_owned()
-        } else {
-            format!("{}: {}", row.verdict, row.remark.replace('|', "\\|"))
-        };
-        let column = usize::from(row.transport == "stdio");
-        match cases.iter_mut().find(|(case, _)| *case == row.case) {
-            Some((_, verdicts)) => verdicts[column] = verdict,
-            None => {
-                let mut verdicts = [String::new(), String::new()];
-                verdicts[column] = verdict;
-                cases.push((row.case, verdicts));
-            }
+        let name = row.column();
+        if suites.last().is_none_or(|(last, _)| *last != name) {
+            suites.push((name, BTreeMap::new()));
+        }
+        let (_, counts) = suites.last_mut().expect("one is there");
+        *counts.entry(row.verdict).or_default() += 1;
+    }
+    let mut lines = String::new();
+    for (name, counts) in suites {
+        let counts: Vec<_> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
+        let _ = writeln!(lines, "- {name}: {}", counts.join(", "));
+    }
+    lines
+}
+
+/// A row for each case with the verdict of each client, and below it why a verdict is not "ok".
+fn matrix(rows: &[Row<'_>]) -> String {
+    let (mut columns, mut cases) = (Vec::new(), Vec::new());
+    for row in rows {
+        let column = row.column();
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+        if !cases.contains(&row.case) {
+            cases.push(row.case);
         }
     }
-    let mut table = String::from("| case | HTTP | stdio |\n| --- | --- | --- |\n");
-    for (case, [http, stdio]) in cases {
-        let _ = writeln!(table, "| {case} | {http} | {stdio} |");
+    let mut table = format!("| case | {} |\n|{}\n", columns.join(" | "), " --- |".repeat(columns.len() + 1));
+    for case in &cases {
+        let verdict = |column: &String| {
+            let row = rows.iter().find(|row| row.case == *case && row.column() == *column);
+            row.map_or("–", |row| row.verdict)
+        };
+        let verdicts: Vec<_> = columns.iter().map(verdict).collect();
+        let _ = writeln!(table, "| {case} | {} |", verdicts.join(" | "));
+    }
+    let mut reasons = Vec::new();
+    for row in rows.iter().filter(|row| row.verdict != "ok") {
+        let reason = format!("- {}, {}: {}", row.client, row.case, row.remark.replace('<', "\\<"));
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    if !reasons.is_empty() {
+        let _ = writeln!(table, "\n{}", reasons.join("\n"));
     }
     table
 }
