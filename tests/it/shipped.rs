@@ -77,3 +77,22 @@ async fn files_are_searched_as_a_task_that_tells_its_progress() {
         (&json!("p"), &json!(101.0))
     );
 }
+
+/// A client without tasks gives the whole list to its model, which pays for it in each conversation.
+#[tokio::test]
+async fn half_of_the_shipped_tools_have_entries_of_at_most_800_bytes() {
+    let setup = Setup::new().with(&["csv", "fetch", "files", "jq", "notes"].map(guests::plugin));
+    for name in ["files", "notes"] {
+        let manifest = guests::root().join(format!("plugins/{name}/{name}.toml"));
+        std::fs::copy(manifest, setup.plugins().join(format!("{name}.toml"))).expect("the shipped manifest");
+        std::fs::create_dir(setup.plugins().join(name)).expect("makes");
+    }
+    let (_host, session) = setup.open().await;
+    let listed = session.result("tools/list", json!({})).await;
+    let tools = listed["tools"].as_array().expect("tools");
+    let is_of_the_host = |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.starts_with("task_"));
+    let own = tools.iter().filter(|tool| !is_of_the_host(tool));
+    let mut sizes: Vec<_> = own.map(|tool| tool.to_string().len()).collect();
+    sizes.sort_unstable();
+    assert!(sizes.len() == 9 && sizes[4] <= 800, "{sizes:?}");
+}
