@@ -42,9 +42,7 @@ plugin! {
     tools: [
         Tool::new("list_files", list_files)
             .title("List files")
-            .description(
-                "Lists a folder of the user's files: files with their sizes, folders, and links.",
-            )
+            .description("Lists a folder of the user's files, with sizes.")
             .pure(),
         Tool::new("read_file", read_file)
             .title("Read file")
