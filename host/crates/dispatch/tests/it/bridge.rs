@@ -167,7 +167,8 @@ async fn a_client_that_gave_up_at_an_age_is_answered_before_it_from_then_on() {
     // So is one that gave up a `task_wait`.
     let (_work, stage) = rendering(SOON);
     hand_off(stage.call(&mute(), "render").await);
-    let given_up = stage.call_until(&mute(), "task_wait", StopCause::Timeout, 4 * SOON);
+    let caller = mute();
+    let given_up = stage.call_until(&caller, "task_wait", StopCause::Timeout, 4 * SOON);
     let (given_up, ()) = tokio::join!(given_up, async {
         tokio::time::sleep(2 * SOON).await;
         stage.clock.advance(1_100);
