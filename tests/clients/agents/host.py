@@ -169,10 +169,15 @@ class Host:
         return [event for file in files if file.exists() for event in _lines(file)]
 
     def audit(self, action: str, **fields: object) -> list[dict]:
-        """The audit entries of this action with these fields."""
+        """The audit entries of this action with these fields. The host writes them a moment after the change."""
         file = self.data / "audit.jsonl"
-        entries = _lines(file) if file.exists() else []
-        return [entry for entry in entries if _matches(entry, {"action": action} | fields)]
+
+        def found() -> list[dict]:
+            entries = _lines(file) if file.exists() else []
+            return [entry for entry in entries if _matches(entry, {"action": action} | fields)]
+
+        _until(found, 10)
+        return found()
 
     def events(self, event: str, **fields: object) -> list[dict]:
         """The events of this name with these fields."""
