@@ -107,17 +107,3 @@ async fn the_person_who_calls_is_shown_the_page_where_the_operator_decides() {
     assert_eq!(code, Some(0), "{shown}");
     client.until(&id, "completed").await;
 }
-
-/// Without a console there is no page to open, so the client is asked nothing.
-#[tokio::test]
-async fn a_task_whose_client_is_asked_nothing_is_working_from_its_creation_on() {
-    let (_host, client) = setup().serve_client().await;
-    let client = client.declaring(everything());
-    let created = client.call("echo", json!({"text": "to production"})).await;
-    let id = created["taskId"].as_str().expect("a task");
-    assert_eq!(
-        (&created["status"], &client.task(id).await["status"]),
-        (&json!("working"), &json!("working"))
-    );
-    assert!(created["statusMessage"].as_str().is_some_and(|why| why.contains("approv")), "{created}");
-}
