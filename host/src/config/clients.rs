@@ -148,7 +148,8 @@ mod tests {
         assert_eq!((chat.after, chat.wait), (Duration::from_secs(20), Duration::from_secs(20)));
         let unknown = bridge.terms(Some("another"));
         assert_eq!((unknown.after, unknown.wait), (Duration::from_secs(45), Duration::from_secs(50)));
-        assert_eq!(bridge.terms(None), unknown);
+        let unnamed = bridge.terms(None);
+        assert_eq!((unnamed.after, unnamed.wait), (unknown.after, unknown.wait));
     }
 
     #[test]
