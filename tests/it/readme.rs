@@ -31,7 +31,7 @@ async fn run(commands: impl Iterator<Item = &str>) -> String {
         String::from_utf8(output.stdout).expect("text")
     };
     // The first start says that it compiles the tools.
-    shell("toolyard tools").await;
+    shell("toolyard tools && toolyard tools --plugins plugins/extra").await;
     let mut shown = String::new();
     for line in commands {
         let command = line.strip_prefix("$ ").expect("a command");

@@ -87,7 +87,7 @@ async fn half_of_the_shipped_tools_have_entries_of_at_most_800_bytes() {
         std::fs::copy(manifest, setup.plugins().join(format!("{name}.toml"))).expect("the shipped manifest");
         std::fs::create_dir(setup.plugins().join(name)).expect("makes");
     }
-    let (_host, session) = setup.open().await;
+    let (_host, session) = setup.set("bridge.enabled", "true").open().await;
     let listed = session.result("tools/list", json!({})).await;
     let tools = listed["tools"].as_array().expect("tools");
     let is_of_the_host = |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.starts_with("task_"));
