@@ -153,7 +153,6 @@ async fn steer_by_a_task(stage: &Stage) {
         shown(host, &["tasks", "result", id]).await;
     }
     shown(host, &["tasks", "list", "--json"]).await;
-    shown(host, &["tasks", "export"]).await;
     shown(host, &["tasks", "cancel", &speaks]).await;
     shown(host, &["tasks", "show", STEERS]).await;
 }

@@ -39,9 +39,8 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let host = setup.start().await;
     let (session, id) = told(&host).await;
     assert!(!is_plain(&host.data()));
-    // An export is not encrypted.
-    let exported = host.command(&["tasks", "export"]).await;
-    assert!(out(&exported).contains(WORD), "{}", err(&exported));
+    let result = host.command(&["tasks", "result", &id]).await;
+    assert!(out(&result).contains(WORD), "{}", err(&result));
     let refused = async |says: &str| {
         let output = host.command(&["tasks", "list"]).await;
         assert_eq!(output.status.code(), Some(1), "{}", out(&output));

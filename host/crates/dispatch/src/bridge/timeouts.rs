@@ -31,7 +31,7 @@ pub(crate) struct ClientTimeouts {
 struct LearnedTimeout {
     /// The age (ms) at which it gave up last, and when that was.
     last: (u64, Timestamp),
-    /// Its shortest timeout (ms), if it has one.
+    /// The shortest timeout (ms) of the client, if it has one.
     limit: Option<u64>,
 }
 

@@ -20,7 +20,7 @@ const MAX_SEARCHED: usize = 2 << 10;
 /// The weight of a word that is a word of the name, a part of the name, or in the description.
 const WEIGHTS: [u32; 3] = [8, 4, 1];
 
-/// One of the two tools.
+/// The tool of a search that a call names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchTool {
     Search,

@@ -355,8 +355,7 @@ impl Dispatch {
         Ok(None)
     }
 
-    /// Sets up the run of a plain call. If the client is asked in answers, this includes the earlier
-    /// questions and answers.
+    /// Sets up the run of a plain call, with the earlier questions and answers of a client that is asked in answers.
     pub(crate) fn begin_run(
         self: &Arc<Self>,
         caller: &Caller,
