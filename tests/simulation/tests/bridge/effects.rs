@@ -26,7 +26,7 @@
 //! has the stored outcome; a hand-off is not an error; a task is cancelled only if a client wants that; a
 //! stop by a person ends the run; and no call joins a call that a person stopped.
 
-use crate::clients::{Leaving, is_anyone};
+use crate::clients::{Leaving, is_anyone, is_stateless};
 use crate::stage::{Promises, TOOLS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -300,9 +300,12 @@ impl Seen {
         let now = self.time();
         let promises = self.promises;
         let call = &mut self.calls[number];
-        let keeps = promises.keeps(leaving, is_presumed) && !is_anyone(call.key.client);
+        let client = call.key.client;
+        let may_keep = promises.keeps(leaving, is_presumed) && (!is_anyone(client) || !is_stateless(client));
+        // A session that belongs to anyone keeps a few of its calls, if they were no tasks before.
+        let keeps = may_keep && !is_anyone(client);
         call.is_kept = keeps;
-        call.stopped = (!keeps).then_some((now, if leaving.is_cut() { CUT } else { STOPPED }));
+        call.stopped = (!may_keep).then_some((now, if leaving.is_cut() { CUT } else { STOPPED }));
         call.presumed = (keeps && is_presumed).then_some(now);
         if keeps {
             self.count("calls to keep");
