@@ -1,4 +1,4 @@
-"""Findings that are no faults of the host, from the file `expected`. Standard library only."""
+"""Findings in which the suite is wrong and the host is right, from the file `expected`. Standard library only."""
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase

@@ -49,13 +49,15 @@ impl HostToolNames {
 
     /// The names with this prefix, changed where another tool of the catalog has the name.
     pub fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
-        Self(HostTool::ALL.map(|tool| {
-            let mut name = format!("{prefix}{}", tool.base_name());
-            while is_taken(&name) {
-                name.insert_str(0, Self::OWN);
-            }
-            name
-        }))
+        Self(HostTool::ALL.map(|tool| Self::free(format!("{prefix}{}", tool.base_name()), &is_taken)))
+    }
+
+    /// This name, changed if another tool of the catalog has it.
+    pub fn free(mut name: String, is_taken: impl Fn(&str) -> bool) -> String {
+        while is_taken(&name) {
+            name.insert_str(0, Self::OWN);
+        }
+        name
     }
 
     /// The names that plugins have taken.

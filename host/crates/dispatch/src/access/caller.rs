@@ -153,7 +153,7 @@ impl Caller {
     }
 
     /// The owner of a call that goes on although its client has left. In an anonymous session only that session finds
-    /// it. `None` if nobody would find it.
+    /// it. `None` for a caller who could not find it again.
     pub(crate) fn keeps_as(&self) -> Option<Owner> {
         let of_session = || self.creates_for().filter(|owner| matches!(owner, Owner::Session(_)));
         self.rejoins_as().or_else(of_session)

@@ -4,7 +4,7 @@
 use crate::access::caller::Caller;
 use crate::access::rules::Object;
 use crate::application::Dispatch;
-use crate::bridge::text;
+use crate::bridge::{HostToolNames, text};
 use crate::call::tools_call::{Terms, ToolCall};
 use crate::catalog::tools_list::{CatalogSnapshot, Listed};
 use serde::Deserialize;
@@ -56,13 +56,8 @@ impl Terms {
 impl CatalogSnapshot {
     /// The names of the two tools beside those of the folder, which keep theirs.
     fn search_names(&self) -> [String; 2] {
-        [text::SEARCH, text::CALL].map(|name| {
-            let mut name = name.to_owned();
-            while self.tool(&name).is_some() {
-                name.insert_str(0, "toolyard_");
-            }
-            name
-        })
+        let free = |name: &str| HostToolNames::free(name.to_owned(), |name| self.tool(name).is_some());
+        [text::SEARCH, text::CALL].map(free)
     }
 
     /// Which of the two tools has this name.

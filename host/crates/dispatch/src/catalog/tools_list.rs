@@ -49,7 +49,7 @@ struct Entry {
 /// How an entry is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listed {
-    /// With what it says about tasks.
+    /// Whether the entry mentions tasks.
     pub tasks: bool,
     /// For clients that know no tasks.
     pub is_bridged: bool,
