@@ -52,7 +52,7 @@ impl HostToolNames {
         Self(HostTool::ALL.map(|tool| Self::free(format!("{prefix}{}", tool.base_name()), &is_taken)))
     }
 
-    /// This name, changed if another tool of the catalog has it.
+    /// A free name made of this one: changed if another tool of the catalog has it.
     pub fn free(mut name: String, is_taken: impl Fn(&str) -> bool) -> String {
         while is_taken(&name) {
             name.insert_str(0, Self::OWN);
