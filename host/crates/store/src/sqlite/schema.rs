@@ -61,56 +61,7 @@ pub(super) const MIGRATIONS: &[&str] =
 /// changes.
 ///
 /// `status <= 2` says that a task is live (`codec::status`).
-const SCHEMA_1: &str = "
-CREATE TABLE task (
-    seq         INTEGER PRIMARY KEY,
-    id          BLOB    NOT NULL UNIQUE,
-    owner       TEXT    NOT NULL,
-    session     TEXT,
-    status      INTEGER NOT NULL,
-    created     INTEGER NOT NULL,
-    updated     INTEGER NOT NULL,
-    due         INTEGER NOT NULL,
-    incarnation INTEGER NOT NULL,
-    version     INTEGER NOT NULL,
-    record      TEXT    NOT NULL,
-    arguments   BLOB,
-    outcome     BLOB
-) STRICT;
-CREATE TABLE arguments (
-    task INTEGER PRIMARY KEY REFERENCES task (seq) ON DELETE CASCADE,
-    body BLOB NOT NULL
-) STRICT;
-CREATE INDEX task_by_created           ON task (created, id);
-CREATE INDEX task_by_owner_created     ON task (owner, created, id);
-CREATE INDEX task_by_owner_updated     ON task (owner, updated, id);
-CREATE INDEX task_by_status_created    ON task (owner, status, created, id);
-CREATE INDEX task_by_status_updated    ON task (owner, status, updated, id);
-CREATE INDEX task_by_due               ON task (due, id);
-CREATE INDEX live_task_by_incarnation  ON task (incarnation, id, status) WHERE status <= 2;
-CREATE INDEX live_task_by_session      ON task (session) WHERE status <= 2 AND session IS NOT NULL;
-
-CREATE TABLE session (
-    id     TEXT    PRIMARY KEY,
-    seen   INTEGER NOT NULL,
-    record TEXT    NOT NULL
-) STRICT;
-CREATE INDEX session_by_seen ON session (seen, id);
-
-CREATE TABLE node (
-    incarnation INTEGER PRIMARY KEY AUTOINCREMENT,
-    pid         INTEGER NOT NULL,
-    started     INTEGER NOT NULL
-) STRICT;
-
-CREATE TABLE key (
-    use     TEXT    NOT NULL,
-    id      INTEGER NOT NULL,
-    secret  BLOB    NOT NULL,
-    created INTEGER NOT NULL,
-    PRIMARY KEY (use, id)
-) STRICT;
-";
+const SCHEMA_1: &str = include_str!("schema/1.sql");
 
 /// The indexes of searches. Three of them contain the other time as well, so that a window on it is
 /// read from the index, not from the table: every change writes them anyway.
@@ -119,198 +70,46 @@ CREATE TABLE key (
 ///
 /// `span` is the longest time from the creation of a task to a change of it: with it, a window on
 /// one time bounds the other. It never shrinks.
-const SCHEMA_2: &str = "
-DROP INDEX task_by_owner_updated;
-DROP INDEX task_by_status_created;
-DROP INDEX task_by_status_updated;
-CREATE INDEX task_by_owner_updated  ON task (owner, updated, id, created);
-CREATE INDEX task_by_status_created ON task (owner, status, created, id, updated);
-CREATE INDEX task_by_status_updated ON task (owner, status, updated, id, created);
-
-CREATE TABLE span (longest INTEGER NOT NULL) STRICT;
-INSERT INTO span SELECT coalesce(max(updated - created), 0) FROM task;
-";
+const SCHEMA_2: &str = include_str!("schema/2.sql");
 
 /// Audit entries that wait for their export: one row for each transaction, which contains JSON
 /// lines. Numbers are never assigned twice, since the ids of entries contain them; `audit_log`
 /// names the file, so that the ids of two files differ. `entries` is the number of entries in a
 /// row.
-const SCHEMA_3: &str = "
-CREATE TABLE audit (
-    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
-    entries INTEGER NOT NULL,
-    lines   BLOB    NOT NULL
-) STRICT;
-CREATE TABLE audit_log (id TEXT NOT NULL) STRICT;
-INSERT INTO audit_log VALUES (lower(hex(randomblob(4))));
-";
+const SCHEMA_3: &str = include_str!("schema/3.sql");
 
 /// Permanent verdicts of users. The verdicts of an anonymous client end with its session, in the
 /// transaction that ends the session, whatever ends it.
-const SCHEMA_4: &str = "
-CREATE TABLE permission (
-    id      TEXT    NOT NULL PRIMARY KEY,
-    owner   TEXT    NOT NULL,
-    plugin  TEXT    NOT NULL,
-    digest  TEXT    NOT NULL,
-    wanted  TEXT    NOT NULL,
-    session TEXT,
-    given   INTEGER NOT NULL,
-    record  TEXT    NOT NULL,
-    UNIQUE (owner, plugin, digest, wanted)
-) STRICT;
-CREATE INDEX permission_by_given       ON permission (given, id);
-CREATE INDEX permission_by_owner_given ON permission (owner, given, id);
-CREATE INDEX permission_by_session     ON permission (session) WHERE session IS NOT NULL;
-CREATE TRIGGER session_takes_permissions AFTER DELETE ON session
-BEGIN
-    DELETE FROM permission WHERE session = old.id;
-END;
-";
+const SCHEMA_4: &str = include_str!("schema/4.sql");
 
 /// Signed states that were valid for one use and have been used.
-const SCHEMA_5: &str = "
-CREATE TABLE used (
-    id      BLOB    NOT NULL PRIMARY KEY,
-    until   INTEGER NOT NULL
-) STRICT;
-CREATE INDEX used_by_until ON used (until);
-";
+const SCHEMA_5: &str = include_str!("schema/5.sql");
 
 /// The keys that seal values: a key is in this table before its first value, and until its last
 /// value is gone. `leaving` is set while all values are sealed again, and cleared by a host that
 /// still seals with the key.
-const SCHEMA_6: &str = "
-CREATE TABLE seal (
-    key     BLOB    NOT NULL PRIMARY KEY,
-    leaving INTEGER NOT NULL
-) STRICT;
-";
+const SCHEMA_6: &str = include_str!("schema/6.sql");
 
 /// The bytes kept for each task: the lengths of its record, its arguments and its outcome. They are
 /// at the end of an index that every change writes anyway, so sums for one owner or for all read
 /// the index and not the table.
-const SCHEMA_7: &str = "
-ALTER TABLE task ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
-UPDATE task SET bytes = octet_length(record) + coalesce(octet_length(outcome), 0)
-    + coalesce(octet_length(arguments), (SELECT octet_length(body) FROM arguments WHERE task = seq), 0);
-DROP INDEX task_by_owner_updated;
-CREATE INDEX task_by_owner_updated ON task (owner, updated, id, created, bytes);
-";
+const SCHEMA_7: &str = include_str!("schema/7.sql");
 
 /// The attempts at tasks, which outlive them, and the events of each, which do not. `bytes` is the length
 /// of an attempt's events, so that the bounds on timelines read no events. A body is sealed like
 /// arguments; an attempt has no content of a client or a guest.
-const SCHEMA_8: &str = "
-CREATE TABLE run (
-    task        BLOB    NOT NULL,
-    attempt     INTEGER NOT NULL,
-    tool        TEXT    NOT NULL,
-    digest      TEXT    NOT NULL,
-    owner       TEXT    NOT NULL,
-    incarnation INTEGER NOT NULL,
-    created     INTEGER NOT NULL,
-    started     INTEGER,
-    ended       INTEGER,
-    outcome     TEXT,
-    cpu_us      INTEGER,
-    memory      INTEGER,
-    bytes       INTEGER NOT NULL,
-    PRIMARY KEY (task, attempt)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX run_by_ended ON run (ended) WHERE ended IS NOT NULL;
-CREATE TABLE run_event (
-    task    BLOB    NOT NULL,
-    seq     INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    at      INTEGER NOT NULL,
-    kind    INTEGER NOT NULL,
-    body    BLOB    NOT NULL,
-    PRIMARY KEY (task, seq)
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER task_takes_events AFTER DELETE ON task
-BEGIN
-    DELETE FROM run_event WHERE task = old.id;
-    UPDATE run SET bytes = 0 WHERE task = old.id;
-END;
-";
+const SCHEMA_8: &str = include_str!("schema/8.sql");
 
 /// When a parked task is due (`codec::wake`), and the journals of tasks that resume. `incarnation` and
 /// `attempt` are the run that may append, or zeros; the commit that moves the fence of a task also moves
 /// this one. Chunks have the numbers from `first` to before `next`. A body is sealed like arguments.
-const SCHEMA_9: &str = "
-ALTER TABLE task ADD COLUMN wake INTEGER;
-CREATE INDEX parked_task ON task (wake, id, owner) WHERE wake IS NOT NULL;
-CREATE TABLE journal (
-    task        INTEGER PRIMARY KEY REFERENCES task (seq) ON DELETE CASCADE,
-    incarnation INTEGER NOT NULL,
-    attempt     INTEGER NOT NULL,
-    first       INTEGER NOT NULL,
-    next        INTEGER NOT NULL,
-    entries     INTEGER NOT NULL,
-    bytes       INTEGER NOT NULL,
-    component   TEXT    NOT NULL
-) STRICT;
-CREATE INDEX journal_by_component ON journal (component);
-CREATE TABLE journal_chunk (
-    seq     INTEGER PRIMARY KEY,
-    task    INTEGER NOT NULL REFERENCES journal (task) ON DELETE CASCADE,
-    number  INTEGER NOT NULL,
-    entries INTEGER NOT NULL,
-    body    BLOB    NOT NULL,
-    UNIQUE (task, number)
-) STRICT;
-";
+const SCHEMA_9: &str = include_str!("schema/9.sql");
 
 /// Attempts and events in the order in which they are written, like tasks. In the order of their task's id, which is
 /// random, each change of a task wrote two pages somewhere among those of all tasks: more log for each commit, and
 /// more pages to copy back. Events end with their task, so they are stored by its number, which a later task may get;
 /// attempts outlive it, and have numbers of their own.
-const SCHEMA_10: &str = "
-DROP TRIGGER task_takes_events;
-ALTER TABLE run RENAME TO run_by_id;
-DROP INDEX run_by_ended;
-CREATE TABLE run (
-    seq         INTEGER PRIMARY KEY,
-    task        BLOB    NOT NULL,
-    attempt     INTEGER NOT NULL,
-    tool        TEXT    NOT NULL,
-    digest      TEXT    NOT NULL,
-    owner       TEXT    NOT NULL,
-    incarnation INTEGER NOT NULL,
-    created     INTEGER NOT NULL,
-    started     INTEGER,
-    ended       INTEGER,
-    outcome     TEXT,
-    cpu_us      INTEGER,
-    memory      INTEGER,
-    bytes       INTEGER NOT NULL,
-    UNIQUE (task, attempt)
-) STRICT;
-INSERT INTO run (task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, cpu_us, memory, bytes)
-    SELECT task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, cpu_us, memory, bytes
-    FROM run_by_id ORDER BY created;
-DROP TABLE run_by_id;
-CREATE INDEX run_by_ended ON run (ended) WHERE ended IS NOT NULL;
-ALTER TABLE run_event RENAME TO run_event_by_id;
-CREATE TABLE run_event (
-    task    INTEGER NOT NULL REFERENCES task (seq) ON DELETE CASCADE,
-    seq     INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    at      INTEGER NOT NULL,
-    kind    INTEGER NOT NULL,
-    body    BLOB    NOT NULL,
-    PRIMARY KEY (task, seq)
-) STRICT, WITHOUT ROWID;
-INSERT INTO run_event (task, seq, attempt, at, kind, body)
-    SELECT task.seq, event.seq, event.attempt, event.at, event.kind, event.body
-    FROM task JOIN run_event_by_id AS event ON event.task = task.id ORDER BY task.seq, event.seq;
-DROP TABLE run_event_by_id;
-CREATE TRIGGER task_takes_events AFTER DELETE ON task
-BEGIN
-    UPDATE run SET bytes = 0 WHERE task = old.id;
-END;
-";
+const SCHEMA_10: &str = include_str!("schema/10.sql");
 
 /// Creates the folder and the file if they are missing, with rights for the owner only, and
 /// upgrades the file to the schema of this release. Returns its path.

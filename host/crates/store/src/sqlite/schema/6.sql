@@ -1,0 +1,4 @@
+CREATE TABLE seal (
+    key     BLOB    NOT NULL PRIMARY KEY,
+    leaving INTEGER NOT NULL
+) STRICT;
