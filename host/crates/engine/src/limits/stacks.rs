@@ -94,7 +94,8 @@ mod tests {
         pool.total_stacks(200).total_core_instances(200).total_memories(0).total_tables(0);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let wasm = wasmtime::Engine::new(&config).expect("starts");
-        let recurse = Module::new(&wasm, "(module (func $f (export \"f\") (call $f)))").expect("compiles");
+        let recurse = wat::parse_str("(module (func $f (export \"f\") (call $f)))").expect("valid WAT");
+        let recurse = Module::new(&wasm, recurse).expect("compiles");
         let mut stores = Vec::new();
         // At once, so that each has its own stack.
         for _ in 0..20 {
