@@ -7,3 +7,4 @@ pub(crate) mod failure;
 pub(crate) mod first_poll;
 pub(crate) mod memory_limiter;
 pub(crate) mod run_budget;
+pub(crate) mod stacks;

@@ -41,13 +41,22 @@ pub(crate) fn config() -> Config {
 /// The configuration of an engine with these settings.
 pub(crate) fn config_for(settings: &Settings) -> Config {
     let mut config = config();
-    if settings.quick_code != QuickCode::Never {
+    config.async_stack_size(stack_size(settings)).max_wasm_stack(guest_stack(settings));
+    config
+}
+
+/// The size of the stack of a run, in bytes.
+pub(crate) fn stack_size(settings: &Settings) -> usize {
+    HOST_STACK + guest_stack(settings)
+}
+
+fn guest_stack(settings: &Settings) -> usize {
+    match settings.quick_code {
+        QuickCode::Never => GUEST_STACK,
         // Functions that were compiled quickly use several times as much stack, and shall call each
         // other as deeply.
-        let guest = QUICK_FACTOR * GUEST_STACK;
-        config.async_stack_size(HOST_STACK + guest).max_wasm_stack(guest);
+        _ => QUICK_FACTOR * GUEST_STACK,
     }
-    config
 }
 
 /// The configuration of code for runs with a journal: a NaN has the same bits on every processor. Engines of

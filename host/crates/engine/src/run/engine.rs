@@ -90,7 +90,8 @@ impl Engine {
             }
         };
         let linker = linker(&wasm).map_err(wasmtime_error)?;
-        let ticker = Ticker::start(wasm.clone()).map_err(StartError::Thread)?;
+        let ticker =
+            Ticker::start(wasm.clone(), toolchain::stack_size(settings)).map_err(StartError::Thread)?;
         let (budget, scheduler) = (RunBudget::new(most), CpuScheduler::new(settings.turns));
         Ok(Arc::new(Self {
             wasm,
@@ -164,7 +165,8 @@ fn pool(most: &Amounts) -> PoolingAllocationConfig {
     let warm = std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32) * 2;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
-        .total_stacks(slots)
+        // One is being trimmed.
+        .total_stacks(slots + 1)
         .total_memories(most.memories + MAX_LOADS * MAX_MEMORIES as u32)
         // This is only a counter, and should never be the effective limit.
         .total_core_instances(slots.saturating_mul(MAX_INSTANCES as u32))
@@ -179,7 +181,6 @@ fn pool(most: &Amounts) -> PoolingAllocationConfig {
         .table_elements(100_000)
         .linear_memory_keep_resident(2 << 20)
         .table_keep_resident(512 << 10)
-        .async_stack_keep_resident(64 << 10)
         .max_unused_warm_slots(warm)
         .pagemap_scan(Enabled::Auto);
     pool

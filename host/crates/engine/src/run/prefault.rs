@@ -10,6 +10,7 @@
 
 use crate::component::exports::Called;
 use crate::guest::state::GuestState;
+use crate::limits::stacks::page_size;
 use crate::run::invoke::Call;
 use parking_lot::Mutex;
 use rustix::mm::{Advice, madvise};
@@ -98,13 +99,6 @@ impl Prefault {
             let _ = self.ranges.set(ranges);
         }
     }
-}
-
-/// The size of a page in bytes. Not by rustix, which reads the kernel's own library for it and crashes under valgrind.
-fn page_size() -> usize {
-    // SAFETY: the function has no preconditions.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).expect("pages have a size")
 }
 
 /// Joins ascending page numbers to ranges.
