@@ -37,6 +37,12 @@ async fn n_1_r_5_pr_4_co_3_what_is_unknown_or_malformed_is_refused() {
     ] {
         assert_eq!(session.error(method, params.clone()).await["code"], -32602, "{method} {params}");
     }
+    // No manifest claims these, and the first plugin by name has no such resource or template.
+    let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
+    assert_eq!(read["contents"][0]["text"], "the first");
+    let (method, params) = complete(json!({"type": "ref/resource", "uri": "book:/{n}"}), "n");
+    let completion = session.result(method, params).await;
+    assert_eq!(completion["completion"]["values"][0], "template book:/{n}");
 }
 
 #[tokio::test]

@@ -76,7 +76,11 @@ fn as_text(report: &CheckReport) -> String {
         let arguments: Vec<String> = prompt.arguments.iter().map(argument).collect();
         format!("{} ({}): {}", prompt.name, arguments.join(", "), first_line(prompt.description.as_deref()))
     };
-    let yes = |is_so: bool| is_so.then(|| "yes".to_owned()).into_iter().collect();
+    let resources = match report.claims_uris {
+        true => "yes",
+        false => "yes; claim their URIs in [resources] uris, else other plugins may be asked for them first",
+    };
+    let if_so = |is_so: bool, says: &str| is_so.then(|| says.to_owned()).into_iter().collect();
     let needed = |used: ImportUse| format!("[{}], if a tool {}", used.section(), used.does());
     let unused =
         |used: ImportUse| format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
@@ -90,8 +94,8 @@ fn as_text(report: &CheckReport) -> String {
         ("warnings", report.tools.iter().filter_map(fault).collect()),
         ("skipped", report.skipped.iter().map(|one| format!("{}: {}", one.function, one.why)).collect()),
         ("prompts", report.prompts.iter().map(prompt).collect()),
-        ("resources", yes(report.has_resources)),
-        ("completion", yes(report.has_completion)),
+        ("resources", if_so(report.has_resources, resources)),
+        ("completion", if_so(report.has_completion, "yes")),
         (
             "imports",
             report.imports.iter().map(|import| format!("{import}{}", beside(report, import))).collect(),
@@ -216,6 +220,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "resources": report.has_resources,
+        "claimsUris": report.claims_uris,
         "completion": report.has_completion,
         "imports": report.imports,
         "exports": report.exports,

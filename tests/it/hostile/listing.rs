@@ -27,8 +27,10 @@ async fn listing() {
     ] {
         install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
     }
-    // A plugin that would come first for every URI if its manifest did not say otherwise.
-    let setup = setup.manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n");
+    // A plugin that comes first by name and answers every URI.
+    let setup = setup
+        .manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n")
+        .manifest("library", "[resources]\nuris = [\"book:/*\"]\n");
     let stage = Stage::open(setup).await;
     attacks!(stage;
         sleep_in_a_list_of_resources, empty_pages_for_ever, repeat_a_cursor, answer_for_another_plugin, claim_another_plugins_resources, sleep_in_a_completion,
@@ -37,7 +39,7 @@ async fn listing() {
     stage.at_rest().await;
 }
 
-/// If a manifest names URIs, they belong to its plugin, even if another plugin lists them first.
+/// If a manifest claims URIs, they belong to its plugin, even if another plugin lists them first.
 #[tokio::test]
 async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     let setup = Setup::new().with(&[guests::fixture("library")]);
@@ -125,7 +127,7 @@ async fn answer_for_another_plugin(stage: &Stage) {
         assert_eq!(read["contents"][0]["text"], "the first");
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     }
-    // No plugin lists this URI, but the honest plugin has a template for it.
+    // No plugin lists this URI.
     let read = session.result("resources/read", json!({"uri": "book:/blob"})).await;
     assert_eq!(read["contents"][0]["blob"], "AP8B");
     assert_eq!(session.error("resources/read", json!({"uri": "book:/99"})).await["code"], -32002);

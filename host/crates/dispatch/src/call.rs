@@ -4,7 +4,6 @@ pub(crate) mod argument_check;
 pub(crate) mod bridged;
 pub(crate) mod host_tools;
 mod loading;
-pub(crate) mod plugin_pages;
 pub(crate) mod reply;
 pub(crate) mod resources;
 pub(crate) mod resources_prompts;

@@ -1,7 +1,6 @@
 //! The tools, resources and prompts that are offered now.
 
 pub(crate) mod changes;
-pub(crate) mod resource_index;
 pub(crate) mod tools_list;
 
 use crate::access::Access;
@@ -12,7 +11,6 @@ use crate::observe::metrics::MeasuredTool;
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
 use changes::CatalogChanges;
-use resource_index::ResourceIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{SetOnce, watch};
@@ -27,8 +25,6 @@ pub struct LiveCatalog {
     loaded: SetOnce<()>,
     /// The transports follow these and notify their clients.
     changes: CatalogChanges,
-    /// The resources that plugins listed.
-    pub(crate) resources: ResourceIndex,
     /// The files of plugins whose tools are not known yet, because they are being compiled.
     loading: watch::Sender<Vec<String>>,
     /// Whether there are any.
@@ -55,7 +51,6 @@ impl LiveCatalog {
             snapshot: ArcSwap::from_pointee(CatalogSnapshot::default()),
             loaded: SetOnce::new(),
             changes: CatalogChanges::default(),
-            resources: ResourceIndex::default(),
             loading: watch::Sender::default(),
             is_loading: AtomicBool::new(false),
             published: AtomicBool::new(false),
@@ -78,7 +73,6 @@ impl LiveCatalog {
             self.settings.bridge.as_deref().filter(|_| self.settings.tasks),
         );
         let former = self.snapshot.swap(Arc::new(snapshot));
-        self.resources.retain(catalog.providers());
         // No client has read a list before the first catalog.
         if self.loaded.set(()).is_err() {
             self.changes.compare(&former.catalog, &catalog);

@@ -28,7 +28,7 @@ pub mod tasks;
 pub mod timestamp;
 pub mod tools;
 pub mod trace;
-pub mod uri_template;
+pub mod uri_range;
 pub mod visible;
 
 pub use capabilities::ClientCapabilities;

@@ -15,6 +15,6 @@ pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
 pub use toolyard_protocol::tools::{
     Execution, RequestedTtl, TaskSupport, ToolDescription, is_name, is_tool_name, text_result,
 };
-pub use toolyard_protocol::uri_template::UriRange;
+pub use toolyard_protocol::uri_range::UriRange;
 pub use toolyard_protocol::visible;
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};

@@ -61,8 +61,6 @@ pub(crate) enum ProviderFailure {
     Full(LimitReached),
     /// The run did not end in this time.
     Late(Duration),
-    /// The plugin was late before and is not asked for a while.
-    PassedOver,
     /// The plugin said so, or failed.
     Failed(RpcError),
     /// The whole request ends.
@@ -77,9 +75,6 @@ impl ProviderFailure {
             Self::Late(time) => {
                 Fault::Answered(RpcError::internal(format!("The plugin did not answer within {time:?}")))
             }
-            Self::PassedOver => Fault::Answered(RpcError::internal(
-                "The plugin did not answer in time before and is not asked for a while",
-            )),
             Self::Failed(error) => Fault::Answered(error),
             Self::Over(fault) => fault,
         }

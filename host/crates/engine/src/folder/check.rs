@@ -42,6 +42,8 @@ pub struct CheckReport {
     pub setting_lines: Vec<String>,
     /// Whether it has resources.
     pub has_resources: bool,
+    /// Whether the manifest claims URIs.
+    pub claims_uris: bool,
     /// Whether it completes arguments.
     pub has_completion: bool,
     /// The imports of the component, by interface.
@@ -198,6 +200,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         grant_lines: manifest.grant_lines(),
         setting_lines: manifest.setting_lines.clone(),
         has_resources: code.exports.resources.is_some(),
+        claims_uris: manifest.uris.is_some(),
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),

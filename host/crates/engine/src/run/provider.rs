@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolyard_task::provider::{ProviderAnswer, ProviderSpec, Retrieval, RetrievalEnd};
 use toolyard_task::wire::visible::clip;
-use toolyard_task::wire::{RawJson, Reference, RpcError};
+use toolyard_task::wire::{Reference, RpcError};
 use toolyard_task::{Provider, Reservation, ReservationError, RunContext};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
 
@@ -75,7 +75,7 @@ impl Provider for GuestProvider {
     }
 }
 
-/// Serves a request. If the plugin lacks the interface, the host returns an empty answer.
+/// Serves a request. The dispatcher asks no plugin for an interface that it lacks.
 async fn serve(
     provider: &GuestProvider,
     request: Retrieval,
@@ -83,38 +83,28 @@ async fn serve(
     context: &Arc<dyn RunContext>,
 ) -> RetrievalEnd {
     let exports = &provider.base.component.exports;
-    let done = RetrievalEnd::Done;
+    let absent = || RetrievalEnd::Failed(RpcError::internal("The plugin does not export this interface"));
+    let order = |subject, function| Request { reservation, provider, subject, function, context };
     match request {
         Retrieval::Resources { cursor } => {
-            let Some(resources) = &exports.resources else {
-                return done(ProviderAnswer::Resources { entries: Vec::new(), next: None });
-            };
+            let Some(resources) = &exports.resources else { return absent() };
             let params: PageParams<'_> = (cursor.as_deref(),);
-            let subject = format!("list of resources of `{}`", provider.base.file);
-            let order = Request { reservation, provider, subject, function: "list-resources", context };
-            order
-                .run::<_, Page, _, _>(&resources.list, params, |page| page.0, rpc_error, resource::page)
-                .await
+            let order = order(format!("list of resources of `{}`", provider.base.file), "list-resources");
+            let encode = resource::page;
+            order.run::<_, Page, _, _>(&resources.list, params, |page| page.0, rpc_error, encode).await
         }
         Retrieval::Templates => {
-            let Some(resources) = &exports.resources else {
-                return done(ProviderAnswer::Templates(Vec::new()));
-            };
+            let Some(resources) = &exports.resources else { return absent() };
             let subject = format!("list of resource templates of `{}`", provider.base.file);
-            let order = Request { reservation, provider, subject, function: "list-templates", context };
+            let order = order(subject, "list-templates");
             let encode = resource::templates;
             order.run::<_, Templates, _, _>(&resources.templates, (), |list| list.0, rpc_error, encode).await
         }
         Retrieval::Read { uri } => {
-            let Some(resources) = &exports.resources else {
-                return done(ProviderAnswer::Contents(None));
-            };
-            let subject = format!("resource `{}`", clip(&uri, MAX_SHOWN_CHARS));
-            let order = Request { reservation, provider, subject, function: "read", context };
-            let params = (uri.as_str(),);
-            order
-                .run::<_, Read, _, _>(&resources.read, params, |read| read.0, rpc_error, resource::contents)
-                .await
+            let Some(resources) = &exports.resources else { return absent() };
+            let order = order(format!("resource `{}`", clip(&uri, MAX_SHOWN_CHARS)), "read");
+            let (params, encode) = ((uri.as_str(),), resource::contents);
+            order.run::<_, Read, _, _>(&resources.read, params, |read| read.0, rpc_error, encode).await
         }
         Retrieval::Prompt { name, arguments } => {
             let (Some(prompts), Some(guest_name)) = (&exports.prompts, provider.guest_names.get(&name))
@@ -122,23 +112,13 @@ async fn serve(
                 return RetrievalEnd::Failed(no_prompt(&name));
             };
             let params: CallParams<'_> = (guest_name, arguments.as_str());
-            let order = Request {
-                reservation,
-                provider,
-                subject: format!("prompt `{name}`"),
-                function: "get",
-                context,
-            };
+            let order = order(format!("prompt `{name}`"), "get");
             let told = context.tells_missing_capabilities();
             let fault = |subject: &str, error| call_error(subject, error, told);
             order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, fault, prompt::made).await
         }
         Retrieval::Complete { reference, name, value, settled } => {
-            let Some(complete) = &exports.complete else {
-                return done(ProviderAnswer::Completion(RawJson::trusted(
-                    "{\"completion\":{\"values\":[],\"hasMore\":false}}",
-                )));
-            };
+            let Some(complete) = &exports.complete else { return absent() };
             let reference = match reference {
                 Reference::Template { uri } => GuestReference::Template(uri),
                 Reference::Prompt { name } => match provider.guest_names.get(&name) {
@@ -146,9 +126,8 @@ async fn serve(
                     None => return RetrievalEnd::Failed(no_prompt(&name)),
                 },
             };
-            let subject = format!("completion of `{}`", clip(&name, MAX_SHOWN_CHARS));
             let params: CompleteParams<'_> = (&reference, &name, &value, settled.as_str());
-            let order = Request { reservation, provider, subject, function: "complete", context };
+            let order = order(format!("completion of `{}`", clip(&name, MAX_SHOWN_CHARS)), "complete");
             let encode = prompt::completed;
             order.run::<_, Completed, _, _>(complete, params, |values| values.0, rpc_error, encode).await
         }

@@ -13,7 +13,7 @@ use toolyard_task::audit::By;
 use toolyard_task::host_call::HostAction;
 use toolyard_task::journal::DoubtDecision;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{AskedQuestion, CallInfo, CpuShare, GivenAnswer, OfferChange, Report};
+use toolyard_task::tool::{AskedQuestion, CallInfo, CpuShare, GivenAnswer, Report};
 use toolyard_task::{AccessRequest, AskError, Event, HttpTape, NotPermitted, RunContext, RunJournal};
 
 #[async_trait]
@@ -33,12 +33,7 @@ impl RunContext for Run {
 
     fn report(&self, report: Report) {
         match &report {
-            Report::Changed(change) => {
-                if *change == OfferChange::Resources {
-                    self.deps.catalog.resources.mark_changed(Some(self.work.plugin()));
-                }
-                self.deps.catalog.announce(change.clone());
-            }
+            Report::Changed(change) => self.deps.catalog.announce(change.clone()),
             Report::ElicitationComplete { key } => {
                 let agreed = self.questions.history().agreed_to(key);
                 if let Some(elicitation_id) = agreed {
