@@ -84,15 +84,14 @@ async fn serve(
 ) -> RetrievalEnd {
     let exports = &provider.base.component.exports;
     let done = RetrievalEnd::Done;
+    let order = |function, subject| Request { provider, subject, function, reservation, context };
     match request {
         Retrieval::Resources { cursor } => {
             let Some(resources) = &exports.resources else {
                 return done(ProviderAnswer::Resources { entries: Vec::new(), next: None });
             };
             let params: PageParams<'_> = (cursor.as_deref(),);
-            let subject = format!("list of resources of `{}`", provider.base.file);
-            let order = Request { reservation, provider, subject, function: "list-resources", context };
-            order
+            order("list-resources", format!("list of resources of `{}`", provider.base.file))
                 .run::<_, Page, _, _>(&resources.list, params, |page| page.0, rpc_error, resource::page)
                 .await
         }
@@ -101,7 +100,7 @@ async fn serve(
                 return done(ProviderAnswer::Templates(Vec::new()));
             };
             let subject = format!("list of resource templates of `{}`", provider.base.file);
-            let order = Request { reservation, provider, subject, function: "list-templates", context };
+            let order = order("list-templates", subject);
             let encode = resource::templates;
             order.run::<_, Templates, _, _>(&resources.templates, (), |list| list.0, rpc_error, encode).await
         }
@@ -109,10 +108,8 @@ async fn serve(
             let Some(resources) = &exports.resources else {
                 return done(ProviderAnswer::Contents(None));
             };
-            let subject = format!("resource `{}`", clip(&uri, MAX_SHOWN_CHARS));
-            let order = Request { reservation, provider, subject, function: "read", context };
             let params = (uri.as_str(),);
-            order
+            order("read", format!("resource `{}`", clip(&uri, MAX_SHOWN_CHARS)))
                 .run::<_, Read, _, _>(&resources.read, params, |read| read.0, rpc_error, resource::contents)
                 .await
         }
@@ -122,13 +119,7 @@ async fn serve(
                 return RetrievalEnd::Failed(no_prompt(&name));
             };
             let params: CallParams<'_> = (guest_name, arguments.as_str());
-            let order = Request {
-                reservation,
-                provider,
-                subject: format!("prompt `{name}`"),
-                function: "get",
-                context,
-            };
+            let order = order("get", format!("prompt `{name}`"));
             let told = context.tells_missing_capabilities();
             let fault = |subject: &str, error| call_error(subject, error, told);
             order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, fault, prompt::made).await
@@ -148,7 +139,7 @@ async fn serve(
             };
             let subject = format!("completion of `{}`", clip(&name, MAX_SHOWN_CHARS));
             let params: CompleteParams<'_> = (&reference, &name, &value, settled.as_str());
-            let order = Request { reservation, provider, subject, function: "complete", context };
+            let order = order("complete", subject);
             let encode = prompt::completed;
             order.run::<_, Completed, _, _>(complete, params, |values| values.0, rpc_error, encode).await
         }
