@@ -71,8 +71,7 @@ pub mod host_call {
     pub use toolyard_task::host_call::{HostAction, HostCall, HostCallCounts, HttpRequest};
 }
 pub use toolyard_task::http_tape::{
-    HttpErrorName, HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeExchange, TapeOutcome, TapeRequest,
-    TapeResponse,
+    HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeExchange, TapeOutcome, TapeRequest, TapeResponse,
 };
 pub use toolyard_task::node::{Neighbour, lacked_components};
 pub use toolyard_task::recovery::{Departure, Durability};

@@ -36,6 +36,7 @@ pub use lock::{
     DeclaredDefinition, LOCK_FILE, LockEntries, LockReader, LockedPlugin, MAX_LOCK_BYTES,
     MAX_PROVENANCE_BYTES, provenance_file,
 };
+pub use network::error::recordable_errors;
 pub use network::http_tape::request_url;
 pub use run::engine::Engine;
 pub use settings::{Compiler, MAX_FILES, Protected, QuickCode, Scope, SecretCommands, Settings};

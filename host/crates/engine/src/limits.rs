@@ -1,5 +1,6 @@
 //! The limits of a run: its memory, its processor time, and its share of the machine.
 
+pub(crate) mod account_slots;
 pub(crate) mod cpu_meter;
 pub(crate) mod cpu_scheduler;
 pub(crate) mod epoch;

@@ -35,8 +35,8 @@ pub struct TapeRequest<'a> {
 pub enum TapeAnswer {
     /// The run gets this response; nothing is sent.
     Response(TapeResponse),
-    /// The request fails with this error.
-    Fail(HttpErrorName),
+    /// The request fails with the `error-code` of `wasi:http` of this name.
+    Fail(&'static str),
     /// The host sends the request.
     Send,
     /// The host sends the request, and the tape gets the exchange.
@@ -80,48 +80,8 @@ pub struct TapeExchange {
 pub enum TapeOutcome {
     /// With a response, whose body has what the guest has read of it.
     Response(TapeResponse),
-    /// With an error before a response.
-    Failed(HttpErrorName),
+    /// With the `error-code` of `wasi:http` of this name, before a response.
+    Failed(&'static str),
     /// In a way that cannot be recorded, for this reason.
     NotRecordable(String),
-}
-
-/// The name of an `error-code` of `wasi:http` that a recorded request may fail with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HttpErrorName(&'static str);
-
-impl HttpErrorName {
-    /// All names, as WASI writes them. Errors that the host itself decides, such as `HTTP-request-denied`,
-    /// are not among them.
-    pub const ALL: [Self; 17] = [
-        Self("DNS-timeout"),
-        Self("DNS-error"),
-        Self("destination-not-found"),
-        Self("destination-unavailable"),
-        Self("destination-IP-unroutable"),
-        Self("connection-refused"),
-        Self("connection-terminated"),
-        Self("connection-timeout"),
-        Self("connection-read-timeout"),
-        Self("connection-write-timeout"),
-        Self("connection-limit-reached"),
-        Self("TLS-protocol-error"),
-        Self("TLS-certificate-error"),
-        Self("TLS-alert-received"),
-        Self("HTTP-response-incomplete"),
-        Self("HTTP-response-timeout"),
-        Self("HTTP-protocol-error"),
-    ];
-
-    /// The error of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.0 == name)
-    }
-
-    /// The name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        self.0
-    }
 }

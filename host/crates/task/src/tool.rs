@@ -280,7 +280,7 @@ impl fmt::Debug for AskedQuestion {
 }
 
 /// The answer to a question of a guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenAnswer {
     /// The key of the question.
     pub key: String,

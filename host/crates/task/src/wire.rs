@@ -3,6 +3,7 @@
 pub use toolyard_protocol::LogLevel;
 pub use toolyard_protocol::completion::{MAX_VALUES, Reference};
 pub use toolyard_protocol::error;
+pub use toolyard_protocol::members;
 pub use toolyard_protocol::progress::Progress;
 pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
 pub use toolyard_protocol::question::{Kind as QuestionKind, check_page};

@@ -29,7 +29,7 @@ pub use toolyard_dispatch::rules::is_scope;
 use bytes::Bytes;
 use challenge::Challenges;
 use http::{HeaderMap, HeaderValue};
-use issuer::{Issuer, KeysUnavailable};
+use issuer::Issuer;
 use jwt::{Jwt, NotVerified};
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
@@ -58,15 +58,9 @@ pub(crate) enum AuthError {
     /// The token lacks a scope that every request needs.
     #[error("a required scope is missing")]
     Scope,
-    /// The issuer's keys are not available now.
+    /// The issuer's keys are not available now, and the previous ones are too old.
     #[error("the keys of the issuer are not available")]
     KeysAway,
-}
-
-impl From<KeysUnavailable> for AuthError {
-    fn from(_: KeysUnavailable) -> Self {
-        Self::KeysAway
-    }
 }
 
 /// The content of a verified token.

@@ -343,8 +343,6 @@ impl ClientChannel for PipeChannel {
         let can_be_asked = self.notification_filter.is_initialized() && !self.outbox.is_closed();
         can_be_asked.then(|| Arc::new(self.clone()) as Arc<dyn ClientRoute>)
     }
-
-    fn release(&self, _retry: Duration) {}
 }
 
 impl ClientRoute for PipeChannel {

@@ -15,19 +15,8 @@ const MARKS: [&str; 5] = ["action", "roots", "role", "model", "error"];
 pub const CAPABILITIES: &str =
     r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{}}"#;
 
-/// An answer: a result of the question's method, or a JSON-RPC error.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Given {
-    /// The result, which is an object.
-    Result(Map<String, Value>),
-    /// The client refuses.
-    Error {
-        /// The code of the error.
-        code: i32,
-        /// The message of the error.
-        message: String,
-    },
-}
+/// An answer: a result of the question's method, which is an object, or a JSON-RPC error without data.
+pub type Given = Result<Map<String, Value>, RpcError>;
 
 /// Answers by key, and the keys of those that were used.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,67 +25,55 @@ pub struct Answers {
     used: Vec<String>,
 }
 
-impl Given {
-    /// Reads an answer.
-    ///
-    /// # Errors
-    /// The expected form.
-    pub fn read(key: &str, value: Value) -> Result<Self, String> {
-        let Value::Object(members) = value else {
-            return Err(format!("`{key}`: expected an object such as {{ action = \"decline\" }}"));
+/// Reads an answer.
+///
+/// # Errors
+/// The expected form.
+pub fn read_answer(key: &str, value: Value) -> Result<Given, String> {
+    let Value::Object(members) = value else {
+        return Err(format!("`{key}`: expected an object such as {{ action = \"decline\" }}"));
+    };
+    if let Some(error) = members.get("error") {
+        let code = error["code"].as_i64().and_then(|code| i32::try_from(code).ok());
+        let message = error["message"].as_str();
+        let (Some(code), Some(message), 1) = (code, message, members.len()) else {
+            return Err(format!("`{key}.error`: expected {{ code = -1, message = \"…\" }} and nothing else"));
         };
-        if let Some(error) = members.get("error") {
-            let code = error["code"].as_i64().and_then(|code| i32::try_from(code).ok());
-            let message = error["message"].as_str();
-            let (Some(code), Some(message), 1) = (code, message, members.len()) else {
-                return Err(format!(
-                    "`{key}.error`: expected {{ code = -1, message = \"…\" }} and nothing else"
-                ));
-            };
-            return Ok(Self::Error { code, message: message.to_owned() });
-        }
-        if let Some(action) = members.get("action")
-            && !action.as_str().is_some_and(|action| ACTIONS.contains(&action))
-        {
-            return Err(format!("`{key}.action`: expected accept, decline or cancel, not {action}"));
-        }
-        if !MARKS.iter().any(|mark| members.contains_key(*mark)) {
-            let meant = members.keys().find_map(|member| Some((member, nearest(member, MARKS)?)));
-            return Err(match meant {
-                Some((member, meant)) => {
-                    format!("unknown key `{key}.{member}`; did you mean `{key}.{meant}`?")
-                }
-                None => format!(
-                    "`{key}`: expected the result of an elicitation (`action`), of a sampling (`role`, `model`) or \
-                     of roots (`roots`), or `error`"
-                ),
-            });
-        }
-        Ok(Self::Result(members))
+        return Ok(Err(RpcError::new(code, message)));
     }
-
-    /// The answer as the client's response.
-    pub fn response(&self) -> Result<RawJson, RpcError> {
-        match self {
-            Self::Result(members) => Ok(RawJson::of(members)),
-            Self::Error { code, message } => Err(RpcError::new(*code, message.clone())),
-        }
+    if let Some(action) = members.get("action")
+        && !action.as_str().is_some_and(|action| ACTIONS.contains(&action))
+    {
+        return Err(format!("`{key}.action`: expected accept, decline or cancel, not {action}"));
     }
-
-    /// The answer in a client's response; `None` if it cannot be parsed.
-    pub fn of(response: &Result<RawJson, RpcError>) -> Option<Self> {
-        match response {
-            Ok(result) => Some(Self::Result(result.decode().ok()?)),
-            Err(error) => Some(Self::Error { code: error.code, message: error.message.clone() }),
-        }
+    if !MARKS.iter().any(|mark| members.contains_key(*mark)) {
+        let meant = members.keys().find_map(|member| Some((member, nearest(member, MARKS)?)));
+        return Err(match meant {
+            Some((member, meant)) => {
+                format!("unknown key `{key}.{member}`; did you mean `{key}.{meant}`?")
+            }
+            None => format!(
+                "`{key}`: expected the result of an elicitation (`action`), of a sampling (`role`, `model`) or \
+                 of roots (`roots`), or `error`"
+            ),
+        });
     }
+    Ok(Ok(members))
+}
 
-    /// The answer as it is written in a file.
-    pub fn value(&self) -> Value {
-        match self {
-            Self::Result(members) => Value::Object(members.clone()),
-            Self::Error { code, message } => json!({"error": {"code": code, "message": message}}),
-        }
+/// The answer in a client's response; `None` if it cannot be parsed.
+pub fn answer_of(response: &Result<RawJson, RpcError>) -> Option<Given> {
+    match response {
+        Ok(result) => Some(Ok(result.decode().ok()?)),
+        Err(error) => Some(Err(RpcError::new(error.code, error.message.clone()))),
+    }
+}
+
+/// The answer as it is written in a file.
+pub fn written_answer(given: &Given) -> Value {
+    match given {
+        Ok(members) => Value::Object(members.clone()),
+        Err(RpcError { code, message, .. }) => json!({"error": {"code": code, "message": message}}),
     }
 }
 
@@ -109,7 +86,7 @@ impl Answers {
         let mut answers = Self::default();
         for (key, value) in members {
             let whole = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
-            answers.by_key.insert(key, Given::read(&whole, value)?);
+            answers.by_key.insert(key, read_answer(&whole, value)?);
         }
         Ok(answers)
     }
@@ -216,8 +193,12 @@ mod tests {
         assert_eq!(toml, json);
         let refused = Answers::of_text("[who.error]\ncode = -1\nmessage = \"no\"").expect("TOML");
         let (_, given) = refused.iter().next().expect("one");
-        assert_eq!(given.response(), Err(RpcError::new(-1, "no")));
-        assert_eq!(Given::read("k", given.value()).as_ref(), Ok(given), "as it is written it is read");
+        assert_eq!(given, &Err(RpcError::new(-1, "no")));
+        assert_eq!(
+            read_answer("k", written_answer(given)).as_ref(),
+            Ok(given),
+            "as it is written it is read"
+        );
     }
 
     #[test]

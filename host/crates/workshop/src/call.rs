@@ -7,7 +7,7 @@ mod terminal;
 
 pub use terminal::ask_at_terminal;
 
-use crate::answers::{Answers, Given};
+use crate::answers::{Answers, read_answer};
 use crate::case::{SUFFIX, text_of};
 use crate::case_text::{self, Recorded};
 use crate::compare::Outcome;
@@ -150,7 +150,7 @@ fn read_answers(options: &CallOptions) -> anyhow::Result<Option<Answers>> {
             said.split_once('=').ok_or_else(|| "expected KEY=JSON".to_owned()).and_then(|(key, json)| {
                 let value =
                     serde_json::from_str(json).map_err(|error| format!("`{key}` is not JSON: {error}"))?;
-                Ok((key.to_owned(), Given::read(key, value)?))
+                Ok((key.to_owned(), read_answer(key, value)?))
             });
         let (key, given) = given.map_err(|error| WrongUsage(format!("--answer {said}: {error}")))?;
         answers.insert(key, given);

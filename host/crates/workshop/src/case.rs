@@ -82,10 +82,10 @@ impl Case {
             ["tool", "description", "task", "arguments", "arguments-json", "answers", "http", "expect"];
         let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
         let mut fields = Fields::new("", table, &KNOWN)?;
-        let tool = fields.text("tool")?.ok_or("`tool` is missing: the tool that is called")?;
-        let description = fields.text("description")?;
-        let task = fields.truth("task")?.unwrap_or_default();
-        let arguments = match (fields.table("arguments")?, fields.text("arguments-json")?) {
+        let tool = fields.read::<String>("tool")?.ok_or("`tool` is missing: the tool that is called")?;
+        let description = fields.read("description")?;
+        let task = fields.read("task")?.unwrap_or_default();
+        let arguments = match (fields.read("arguments")?, fields.read::<String>("arguments-json")?) {
             (Some(_), Some(_)) => {
                 return Err("`arguments` and `arguments-json` are two ways to say one thing".to_owned());
             }
@@ -96,10 +96,10 @@ impl Case {
             },
             (None, None) => Map::new(),
         };
-        let answers = fields.table("answers")?.unwrap_or_default();
+        let answers = fields.read("answers")?.unwrap_or_default();
         let answers = Answers::read("answers", toml_json::json_object(answers))?;
         let http = http_entry::read(fields.take("http"))?;
-        let expect = fields.table("expect")?.unwrap_or_default();
+        let expect = fields.read("expect")?.unwrap_or_default();
         Ok(Self { tool, description, task, arguments, answers, http, expect: Expect::read(expect)? })
     }
 }
@@ -120,7 +120,7 @@ impl Expect {
             return Err(format!("`expect` is missing: at least one of {}", KNOWN.join(", ")));
         }
         let mut fields = Fields::new("expect", table, &KNOWN)?;
-        let structured = match (fields.take("structured"), fields.text("structured-json")?) {
+        let structured = match (fields.take("structured"), fields.read::<String>("structured-json")?) {
             (Some(_), Some(_)) => {
                 return Err("`expect.structured` and `expect.structured-json` are two ways to say one thing"
                     .to_owned());
@@ -129,21 +129,14 @@ impl Expect {
             (None, Some(text)) => Some(json_text("expect.structured-json", &text)?),
             (None, None) => None,
         };
-        let progress = match fields.integer("progress")? {
-            None => None,
-            Some(count) => Some(
-                u64::try_from(count)
-                    .map_err(|_| format!("`expect.progress`: expected 0 or more, not {count}"))?,
-            ),
-        };
         let expect = Self {
-            text: fields.text("text")?,
-            text_contains: fields.text("text-contains")?,
+            text: fields.read("text")?,
+            text_contains: fields.read("text-contains")?,
             structured,
             structured_contains: fields.take("structured-contains").map(toml_json::json),
-            is_error: fields.truth("is-error")?,
-            error: fields.table("error")?.map(ExpectedError::read).transpose()?,
-            progress,
+            is_error: fields.read("is-error")?,
+            error: fields.read("error")?.map(ExpectedError::read).transpose()?,
+            progress: fields.read("progress")?,
         };
         let of_result = [
             ("text", expect.text.is_some()),
@@ -169,9 +162,9 @@ impl ExpectedError {
         }
         let mut fields = Fields::new("expect.error", table, &KNOWN)?;
         Ok(Self {
-            code: fields.integer("code")?,
-            message: fields.text("message")?,
-            message_contains: fields.text("message-contains")?,
+            code: fields.read("code")?,
+            message: fields.read("message")?,
+            message_contains: fields.read("message-contains")?,
         })
     }
 }
@@ -243,11 +236,17 @@ mod tests {
             (expect.to_owned(), "`tool` is missing"),
             ("tool = 'a'".to_owned(), "`expect` is missing: at least one of text"),
             ("tool = 'a'\n[expect]".to_owned(), "`expect` is missing"),
-            (format!("tool = 1\n{expect}"), "`tool`: expected a text, not an integer"),
+            (format!("tool = 1\n{expect}"), "`tool`: invalid type: integer `1`, expected a string"),
             (format!("tol = 'a'\n{expect}"), "unknown key `tol`; did you mean `tool`?"),
             (format!("tool = 'a'\nxyz = 1\n{expect}"), "unknown key `xyz`; known are tool"),
-            (format!("tool = 'a'\ntask = 'yes'\n{expect}"), "`task`: expected true or false"),
-            (format!("tool = 'a'\narguments = 'x'\n{expect}"), "`arguments`: expected a table"),
+            (
+                format!("tool = 'a'\ntask = 'yes'\n{expect}"),
+                "`task`: invalid type: string \"yes\", expected a boolean",
+            ),
+            (
+                format!("tool = 'a'\narguments = 'x'\n{expect}"),
+                "`arguments`: invalid type: string \"x\", expected a map",
+            ),
             (format!("tool = 'a'\narguments-json = 'x'\n{expect}"), "`arguments-json` is"),
             (
                 format!("tool = 'a'\narguments-json = '[]'\n{expect}"),
@@ -257,7 +256,10 @@ mod tests {
             (format!("tool = 'a'\n{expect}[answers.q]\naction = 'no'"), "`answers.q.action`"),
             (format!("tool = 'a'\n[[http]]\n{expect}"), "`http[1].request` is missing"),
             ("tool = 'a'\n[expect]\ntxt = 'a'".to_owned(), "did you mean `expect.text`?"),
-            ("tool = 'a'\n[expect]\nis-error = 1".to_owned(), "`expect.is-error`: expected true or false"),
+            (
+                "tool = 'a'\n[expect]\nis-error = 1".to_owned(),
+                "`expect.is-error`: invalid type: integer `1`, expected a boolean",
+            ),
             ("tool = 'a'\n[expect]\nprogress = -1".to_owned(), "`expect.progress`"),
             ("tool = 'a'\n[expect]\nerror = {}".to_owned(), "`expect.error` is empty"),
             ("tool = 'a'\n[expect]\nerror = {cod = 1}".to_owned(), "did you mean `expect.error.code`?"),

@@ -1,6 +1,6 @@
 //! Writes cases: `toolyard call --record` records them, and `toolyard test --update` updates them.
 
-use crate::answers::Given;
+use crate::answers::{Given, written_answer};
 use crate::case::{Case, MAX_BYTES};
 use crate::compare::{Outcome, text_of};
 use crate::run_call::Ending;
@@ -40,7 +40,7 @@ pub fn write(recorded: &Recorded<'_>) -> Result<String, String> {
         None => out.push_str(&line("arguments-json", arguments.to_string().into())),
     }
     for (key, given) in recorded.answers {
-        match toml(&given.value()) {
+        match toml(&written_answer(given)) {
             Some(answer) => out.push_str(&section("answers", toml_table(key, answer))),
             None => return Err(format!("the answer to `{key}` has a null in it, which TOML cannot say")),
         }
@@ -162,7 +162,8 @@ mod tests {
 
     fn written(arguments: Value, outcome: &Outcome) -> Case {
         let given =
-            Given::read("who", json!({"action": "accept", "content": {"name": "Ada"}})).expect("an answer");
+            crate::answers::read_answer("who", json!({"action": "accept", "content": {"name": "Ada"}}))
+                .expect("an answer");
         let answers = [("who".to_owned(), given)];
         let arguments = arguments.as_object().expect("an object").clone();
         let recorded = Recorded {

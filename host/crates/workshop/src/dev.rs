@@ -15,7 +15,7 @@ use crate::sources::{Sources, Watch};
 use crate::time::shown_time;
 use anyhow::Context as _;
 use serde_json::json;
-use show::{DIM, GREEN, RED, RESET, Show, Shown};
+use show::{DIM, GREEN, RED, RESET, Show};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -84,7 +84,7 @@ impl Session {
     pub fn serving(&self, url: &str) {
         let connect = format!("claude mcp add --transport http {} {url}", self.project.name);
         let text = format!("{url}   {connect}");
-        self.show.say("serving", GREEN, text, json!({"url": url, "connect": connect}));
+        self.show.say("serving", GREEN, &text, json!({"url": url, "connect": connect}));
     }
 
     /// Builds whenever the sources have changed, until `stop` is cancelled.
@@ -118,7 +118,7 @@ impl Session {
         let Self { project, show, .. } = self;
         let began = Instant::now();
         let text = format!("{} is being built", project.name);
-        show.say("build", DIM, text, json!({"project": project.name}));
+        show.say("build", DIM, &text, json!({"project": project.name}));
         let (sender, lines) = mpsc::channel(MAX_WAITING);
         let output = Output::Lines(sender);
         let building = async {
@@ -130,7 +130,7 @@ impl Session {
             Ok(built) => {
                 let ms = built.took.as_millis() as u64;
                 let json = json!({"bytes": built.bytes, "changed": built.changed, "ms": ms});
-                show.say("built", GREEN, built.summary(project), json);
+                show.say("built", GREEN, &built.summary(project), json);
             }
             Err(error) if error.was_stopped() => {}
             Err(error) => self.failed(&format!("{error}, after {}", shown_time(began.elapsed()))),
@@ -139,17 +139,19 @@ impl Session {
 
     fn failed(&self, why: &str) {
         let text = format!("{why}; what was served before goes on");
-        self.show.say("failed", RED, text, json!({"why": why}));
+        self.show.say("failed", RED, &text, json!({"why": why}));
     }
 }
 
 /// Shows the commands of a build, and their output.
 async fn show_lines(show: &Show, mut lines: mpsc::Receiver<Said>) {
     while let Some(said) = lines.recv().await {
-        let (event, colour, text, json) = match said {
-            Said::Command(command) => ("command", DIM, format!("$ {command}"), json!({"command": command})),
-            Said::Line(line) => ("output", RESET, line.clone(), json!({"line": line})),
-        };
-        show.whole(&Shown { event, colour, text, json }).await;
+        match said {
+            Said::Command(command) => {
+                let text = format!("$ {command}");
+                show.whole("command", DIM, &text, json!({"command": command})).await;
+            }
+            Said::Line(line) => show.whole("output", RESET, &line, json!({"line": line})).await,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Strict parsing of tables that people write: an unknown key is refused, and the error names the nearest
 //! known key.
 
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 use toolyard_cli::nearest::nearest;
 
@@ -39,83 +40,14 @@ impl Fields {
         self.table.remove(key)
     }
 
-    /// A text.
+    /// The value at this key; `None` if the key is absent.
     ///
     /// # Errors
     /// If the value has another type.
-    pub fn text(&mut self, key: &str) -> Result<Option<String>, String> {
-        self.typed(key, "a text", |value| match value {
-            Value::String(text) => Some(text),
-            _ => None,
-        })
-    }
-
-    /// A truth value.
-    ///
-    /// # Errors
-    /// If the value has another type.
-    pub fn truth(&mut self, key: &str) -> Result<Option<bool>, String> {
-        self.typed(key, "true or false", |value| value.as_bool())
-    }
-
-    /// A whole number.
-    ///
-    /// # Errors
-    /// If the value has another type.
-    pub fn integer(&mut self, key: &str) -> Result<Option<i64>, String> {
-        self.typed(key, "a whole number", |value| value.as_integer())
-    }
-
-    /// A list of texts; empty if the key is absent.
-    ///
-    /// # Errors
-    /// If the value has another type.
-    pub fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
-        let texts = self.typed(key, "a list of texts", |value| match value {
-            Value::Array(items) => items
-                .into_iter()
-                .map(|item| match item {
-                    Value::String(text) => Some(text),
-                    _ => None,
-                })
-                .collect(),
-            _ => None,
-        })?;
-        Ok(texts.unwrap_or_default())
-    }
-
-    /// A table; empty if the key is absent.
-    ///
-    /// # Errors
-    /// If the value has another type.
-    pub fn table(&mut self, key: &str) -> Result<Option<Table>, String> {
-        self.typed(key, "a table", |value| match value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        })
-    }
-
-    fn typed<T>(
-        &mut self,
-        key: &str,
-        expected: &str,
-        read: impl FnOnce(Value) -> Option<T>,
-    ) -> Result<Option<T>, String> {
-        let Some(value) = self.table.remove(key) else { return Ok(None) };
-        let kind = value.type_str();
-        match read(value) {
-            Some(read) => Ok(Some(read)),
-            None => Err(format!("`{}`: expected {expected}, not {}", self.key(key), article(kind))),
-        }
-    }
-}
-
-/// The type of a TOML value, with its article.
-fn article(kind: &str) -> String {
-    match kind {
-        "string" => "a text".to_owned(),
-        "array" => "a list, or one of something else".to_owned(),
-        "integer" => "an integer".to_owned(),
-        other => format!("a {other}"),
+    pub fn read<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, String> {
+        let value = self.table.remove(key).map(Value::try_into);
+        value
+            .transpose()
+            .map_err(|error: toml::de::Error| format!("`{}`: {}", self.key(key), error.message()))
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::fmt;
 use toml::Table;
 use toolyard_cli::nearest::nearest;
-use toolyard_dispatch::{HttpErrorName, RawJson, TapeExchange, TapeOutcome, TapeRequest, TapeResponse};
-use toolyard_engine::request_url;
+use toolyard_dispatch::{RawJson, TapeExchange, TapeOutcome, TapeRequest, TapeResponse};
+use toolyard_engine::{recordable_errors, request_url};
 
 /// A header that is not recorded, because it is a credential.
 const COOKIE: &str = "set-cookie";
@@ -45,14 +45,8 @@ pub enum ExpectedBody {
     Json(Value),
 }
 
-/// How a request is answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EntryAnswer {
-    /// With this response.
-    Response(TapeResponse),
-    /// With this error.
-    Error(HttpErrorName),
-}
+/// How a request is answered: with a response, or with the error of this name.
+pub type EntryAnswer = Result<TapeResponse, &'static str>;
 
 impl fmt::Display for RequestLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,7 +142,7 @@ impl HttpEntry {
             "error",
         ];
         let mut fields = Fields::new(at, table, &KNOWN)?;
-        let request = fields.text("request")?.ok_or_else(|| {
+        let request = fields.read::<String>("request")?.ok_or_else(|| {
             format!("`{at}.request` is missing: a method and a URL, such as \"GET https://a.example/v1\"")
         })?;
         let request = RequestLine::read(at, &request)?;
@@ -157,8 +151,8 @@ impl HttpEntry {
             Some(Body::Bytes(bytes)) => Some(ExpectedBody::Bytes(bytes)),
             Some(Body::Json { value, .. }) => Some(ExpectedBody::Json(value)),
         };
-        let mut answer = EntryAnswer::read(fields)?;
-        if let EntryAnswer::Response(response) = &mut answer
+        let mut answer = read_answer(fields)?;
+        if let Ok(response) = &mut answer
             && !request.is_head()
         {
             add_length(response);
@@ -167,45 +161,42 @@ impl HttpEntry {
     }
 }
 
-impl EntryAnswer {
-    fn read(mut fields: Fields) -> Result<Self, String> {
-        let error = fields.text("error")?;
-        let status = fields.integer("status")?;
-        let headers = headers(&mut fields)?;
-        let body = Body::read(&mut fields, "")?;
-        if let Some(name) = error {
-            return match (status, headers.is_empty(), body) {
-                (None, true, None) => error_named(&fields, &name).map(Self::Error),
-                _ => Err(format!("`{}` beside a response: a request has one of both", fields.key("error"))),
-            };
-        }
-        let Some(status) = status else {
-            return Err(format!("`{}` is missing: a status such as 200, or `error`", fields.key("status")));
+fn read_answer(mut fields: Fields) -> Result<EntryAnswer, String> {
+    let error: Option<String> = fields.read("error")?;
+    let status: Option<i64> = fields.read("status")?;
+    let headers = headers(&mut fields)?;
+    let body = Body::read(&mut fields, "")?;
+    if let Some(name) = error {
+        return match (status, headers.is_empty(), body) {
+            (None, true, None) => error_named(&fields, &name).map(Err),
+            _ => Err(format!("`{}` beside a response: a request has one of both", fields.key("error"))),
         };
-        let status = u16::try_from(status)
-            .ok()
-            .filter(|status| (200..=599).contains(status))
-            .ok_or_else(|| format!("`{}`: expected 200 to 599, not {status}", fields.key("status")))?;
-        let mut response = TapeResponse { status, headers, body: Vec::new() };
-        match body {
-            None => {}
-            Some(Body::Bytes(bytes)) => response.body = bytes,
-            Some(Body::Json { text, .. }) => {
-                response.body = text.into_bytes();
-                if !response.headers.iter().any(|(name, _)| name == "content-type") {
-                    response.headers.push(("content-type".to_owned(), "application/json".to_owned()));
-                }
+    }
+    let Some(status) = status else {
+        return Err(format!("`{}` is missing: a status such as 200, or `error`", fields.key("status")));
+    };
+    let status = u16::try_from(status)
+        .ok()
+        .filter(|status| (200..=599).contains(status))
+        .ok_or_else(|| format!("`{}`: expected 200 to 599, not {status}", fields.key("status")))?;
+    let mut response = TapeResponse { status, headers, body: Vec::new() };
+    match body {
+        None => {}
+        Some(Body::Bytes(bytes)) => response.body = bytes,
+        Some(Body::Json { text, .. }) => {
+            response.body = text.into_bytes();
+            if !response.headers.iter().any(|(name, _)| name == "content-type") {
+                response.headers.push(("content-type".to_owned(), "application/json".to_owned()));
             }
         }
-        Ok(Self::Response(response))
     }
+    Ok(Ok(response))
 }
 
-fn error_named(fields: &Fields, name: &str) -> Result<HttpErrorName, String> {
-    HttpErrorName::named(name).ok_or_else(|| {
-        let known = HttpErrorName::ALL.map(HttpErrorName::as_str);
-        let hint = nearest(name, known).map_or_else(
-            || format!("known are {}", known.join(", ")),
+fn error_named(fields: &Fields, name: &str) -> Result<&'static str, String> {
+    recordable_errors().find(|known| *known == name).ok_or_else(|| {
+        let hint = nearest(name, recordable_errors()).map_or_else(
+            || format!("known are {}", recordable_errors().collect::<Vec<_>>().join(", ")),
             |nearest| format!("did you mean `{nearest}`?"),
         );
         format!("`{}`: `{name}` is not an error of a request; {hint}", fields.key("error"))
@@ -216,7 +207,7 @@ fn error_named(fields: &Fields, name: &str) -> Result<HttpErrorName, String> {
 fn headers(fields: &mut Fields) -> Result<Vec<(String, String)>, String> {
     let key = fields.key("headers");
     let mut headers = Vec::new();
-    for (name, values) in fields.table("headers")?.unwrap_or_default() {
+    for (name, values) in fields.read::<Table>("headers")?.unwrap_or_default() {
         let wrong = |what: &str| format!("`{key}.{name}`: {what}");
         let valid = HeaderName::try_from(&name).map_err(|_| wrong("not the name of a header"))?;
         let values = match values {
@@ -256,20 +247,20 @@ impl Body {
         let keys = ["body", "json", "json-text", "body-base64"].map(|key| format!("{prefix}{key}"));
         let [text, json, json_text, base64] = &keys;
         let mut bodies = Vec::new();
-        if let Some(said) = fields.text(text)? {
+        if let Some(said) = fields.read::<String>(text)? {
             bodies.push((fields.key(text), Self::Bytes(said.into_bytes())));
         }
         if let Some(value) = fields.take(json) {
             let value = toml_json::json(value);
             bodies.push((fields.key(json), Self::Json { text: value.to_string(), value }));
         }
-        if let Some(text) = fields.text(json_text)? {
+        if let Some(text) = fields.read::<String>(json_text)? {
             let key = fields.key(json_text);
             let raw = RawJson::parse(text.clone()).map_err(|error| format!("`{key}` is {error}"))?;
             let value = raw.decode().map_err(|error| format!("`{key}` cannot be read: {error}"))?;
             bodies.push((key, Self::Json { value, text }));
         }
-        if let Some(text) = fields.text(base64)? {
+        if let Some(text) = fields.read::<String>(base64)? {
             let key = fields.key(base64);
             let bytes =
                 STANDARD.decode(text.trim()).map_err(|error| format!("`{key}` is no base64: {error}"))?;
@@ -296,7 +287,7 @@ pub fn entry(exchange: &TapeExchange) -> Result<toml::Value, String> {
     match outcome {
         TapeOutcome::NotRecordable(why) => return Err(format!("{method} {url}: {why}")),
         TapeOutcome::Failed(name) => {
-            table.insert("error".to_owned(), name.as_str().into());
+            table.insert("error".to_owned(), (*name).into());
         }
         TapeOutcome::Response(response) => {
             table.insert("status".to_owned(), i64::from(response.status).into());

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::compare::{Mismatch, compare_value};
-use crate::http_entry::{EntryAnswer, HttpEntry, RequestLine, entry};
+use crate::http_entry::{HttpEntry, RequestLine, entry};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use toolyard_dispatch::{HttpTape, TapeAnswer, TapeEntry, TapeRequest};
@@ -77,8 +77,8 @@ impl HttpTape for CaseTape {
         let mut state = self.state.lock();
         let found = state.entries.iter_mut().find(|entry| entry.as_ref().is_some_and(fits));
         match found.and_then(Option::take).map(|entry| entry.answer) {
-            Some(EntryAnswer::Response(response)) => return TapeAnswer::Response(response),
-            Some(EntryAnswer::Error(name)) => return TapeAnswer::Fail(name),
+            Some(Ok(response)) => return TapeAnswer::Response(response),
+            Some(Err(name)) => return TapeAnswer::Fail(name),
             None if self.has_network => return TapeAnswer::Send,
             None => {}
         }

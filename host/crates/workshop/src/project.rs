@@ -63,16 +63,16 @@ impl Project {
     fn of_text(folder: PathBuf, text: &str) -> Result<Self, String> {
         let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
         let mut fields = Fields::new("", table, &["name", "setup", "build", "component", "watch"])?;
-        let name = fields.text("name")?.ok_or("`name` is missing: the name of the component")?;
+        let name = fields.read::<String>("name")?.ok_or("`name` is missing: the name of the component")?;
         check_name(&name).map_err(|error| format!("`name`: {error}"))?;
-        let setup = fields.texts("setup")?;
-        let build = fields.texts("build")?;
-        let component = fields.text("component")?;
+        let setup = fields.read("setup")?.unwrap_or_default();
+        let build: Vec<String> = fields.read("build")?.unwrap_or_default();
+        let component: Option<String> = fields.read("component")?;
         let component = component.ok_or("`component` is missing: the file that the build makes")?;
         if build.is_empty() {
             return Err("`build` is missing: the commands that make the component".to_owned());
         }
-        let watch = fields.texts("watch")?;
+        let watch: Vec<String> = fields.read("watch")?.unwrap_or_default();
         if let Some(empty) = watch.iter().chain([&component]).find(|path| path.is_empty()) {
             return Err(format!("`{empty}` is no path"));
         }
@@ -137,11 +137,15 @@ mod tests {
         for (was, is, says) in [
             ("name = 'hello'\n", "", "`name` is missing"),
             ("name = 'hello'", "name = 'Hello'", "`name`: a name is 1 to 64"),
-            ("build = ['b', 'c']", "build = 'b'", "`build`: expected a list of texts, not a text"),
-            ("build = ['b', 'c']", "build = [1]", "`build`: expected a list of texts"),
+            ("build = ['b', 'c']", "build = 'b'", "`build`: invalid type: string \"b\", expected a sequence"),
+            ("build = ['b', 'c']", "build = [1]", "`build`: invalid type: integer `1`, expected a string"),
             ("build = ['b', 'c']", "", "`build` is missing"),
             ("component = 'dist/x.wasm'", "", "`component` is missing"),
-            ("component = 'dist/x.wasm'", "component = true", "`component`: expected a text"),
+            (
+                "component = 'dist/x.wasm'",
+                "component = true",
+                "`component`: invalid type: boolean `true`, expected a string",
+            ),
             ("watch =", "wacth =", "unknown key `wacth`; did you mean `watch`?"),
             ("'src'", "''", "is no path"),
             ("'hello'", "'hello", "TOML parse error"),

@@ -9,7 +9,6 @@ use crate::question::{Question, QuestionRoute};
 use crate::run_call::{Ending, ToolRun, run_call};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
     Caller, ClientChannel, ClientRoute, Dispatch, HttpTape, Notice, RawJson, Report, RouteScope, RpcError,
@@ -86,7 +85,7 @@ impl Answering {
         let Question { key, method, params, .. } = question;
         let key = key.as_deref().unwrap_or_default();
         if let Some(given) = self.answers.give(key) {
-            return given.response();
+            return given.map(|members| RawJson::of(&members));
         }
         let example = answers::example("answers", key, method, params);
         let what = format!("there is no answer to the question `{key}`; this would be one:\n{example}");
@@ -115,8 +114,6 @@ impl ClientChannel for Client {
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         Some(Arc::new(self.questions.clone()))
     }
-
-    fn release(&self, _retry: Duration) {}
 
     fn reported(&self, report: &Report) {
         if matches!(report, Report::Progress(_)) {

@@ -21,8 +21,8 @@ use std::path::Path;
 pub struct Language {
     /// The name.
     pub name: &'static str,
-    /// Files that are generated for a project, not copied.
-    generated: Generated,
+    /// Whether its projects get the C bindings, in `gen/`. They are generated, not copied.
+    has_c_bindings: bool,
     /// The engines that it runs on, the usual one first. The files in `engines/NAME/` of the template are for
     /// another one, and replace those of the template.
     engines: &'static [&'static str],
@@ -32,20 +32,14 @@ pub struct Language {
 const ENGINES: &str = "engines/";
 const JAVASCRIPT: &[&str] = &["starlingmonkey", "quickjs"];
 
-enum Generated {
-    Nothing,
-    /// The C bindings, in `gen/`.
-    CBindings,
-}
-
 /// The languages, in the order in which they are offered.
 const LANGUAGES: [Language; 6] = [
-    Language { name: "rust", generated: Generated::Nothing, engines: &[] },
-    Language { name: "c", generated: Generated::CBindings, engines: &[] },
-    Language { name: "js", generated: Generated::Nothing, engines: JAVASCRIPT },
-    Language { name: "ts", generated: Generated::Nothing, engines: JAVASCRIPT },
-    Language { name: "python", generated: Generated::Nothing, engines: &[] },
-    Language { name: "go", generated: Generated::Nothing, engines: &[] },
+    Language { name: "rust", has_c_bindings: false, engines: &[] },
+    Language { name: "c", has_c_bindings: true, engines: &[] },
+    Language { name: "js", has_c_bindings: false, engines: JAVASCRIPT },
+    Language { name: "ts", has_c_bindings: false, engines: JAVASCRIPT },
+    Language { name: "python", has_c_bindings: false, engines: &[] },
+    Language { name: "go", has_c_bindings: false, engines: &[] },
 ];
 
 /// The languages for which this program has files.
@@ -100,11 +94,9 @@ impl Language {
             .map(|(path, text)| (filled(path, name), filled(text, name).into_bytes()))
             .collect();
         project.extend(WIT.iter().map(|(name, text)| (format!("wit/{name}"), text.as_bytes().to_vec())));
-        match self.generated {
-            Generated::Nothing => {}
-            Generated::CBindings => project.extend(
-                contract::c_bindings(WORLD)?.into_iter().map(|(name, bytes)| (format!("gen/{name}"), bytes)),
-            ),
+        if self.has_c_bindings {
+            let bindings = contract::c_bindings(WORLD)?;
+            project.extend(bindings.into_iter().map(|(name, bytes)| (format!("gen/{name}"), bytes)));
         }
         Ok(project)
     }

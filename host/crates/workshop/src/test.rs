@@ -22,7 +22,7 @@ use toolyard_cli::output::{self, GREEN, RED, RESET, Styled, YELLOW};
 use toolyard_cli::replace::replace;
 use toolyard_cli::{INTERRUPTED, WrongUsage, say, tell};
 use toolyard_dispatch::Dispatch;
-use toolyard_engine::{PluginReport, PluginState};
+use toolyard_engine::PluginReport;
 
 /// The options of `toolyard test`.
 #[derive(Debug, Clone)]
@@ -175,12 +175,7 @@ fn read_cases(options: &TestOptions) -> Result<Vec<(CaseFile, Case)>, WrongUsage
 
 /// The files that are not loaded, or not in their current version.
 fn refused(plugins: &[PluginReport]) -> Vec<(String, String)> {
-    let why = |report: &PluginReport| match &report.state {
-        PluginState::Refused { why } | PluginState::KeptPrevious { why } => {
-            Some((report.file.clone(), why.clone()))
-        }
-        PluginState::Serving | PluginState::Disabled => None,
-    };
+    let why = |report: &PluginReport| Some((report.file.clone(), report.refusal()?.to_owned()));
     plugins.iter().filter_map(why).collect()
 }
 

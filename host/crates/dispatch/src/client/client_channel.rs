@@ -59,7 +59,7 @@ pub trait ClientChannel: Send + Sync + 'static {
 
     /// Closes the connection of the call for this long, to free it (H-14). Does nothing if the client
     /// could not come back to it.
-    fn release(&self, retry: Duration);
+    fn release(&self, _retry: Duration) {}
 
     /// The guest reports this. The resulting notices are delayed, bounded and merged; a client within
     /// this process gets the report itself, at once.
@@ -112,6 +112,4 @@ impl ClientChannel for NoClientChannel {
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         None
     }
-
-    fn release(&self, _retry: Duration) {}
 }

@@ -8,7 +8,8 @@
 //!
 //! Each component has two files: `KEY.cwasm`, and `KEY.json` with the checksum. Its offer is in a third, `OTHER.offer`,
 //! whose key does not depend on the engine, so it is known before the component is compiled again. A component that was
-//! made from a core module is also kept, as `KEY.wasm`, which starts with its checksum.
+//! made from a core module is also kept, as `KEY.wasm`. These two start with their checksum: a damaged schema would
+//! refuse a good plugin.
 
 use crate::error::StartError;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
@@ -50,14 +51,6 @@ struct Note {
     code: Check,
 }
 
-/// The contents of the file of an offer.
-#[derive(Debug, Serialize, Deserialize)]
-struct KeptOffer {
-    offer: ComponentOffer,
-    /// The checksum of the offer: a damaged schema would refuse a good plugin.
-    sum: String,
-}
-
 /// The size and checksum of a file at the time when it was written. They detect damage by a disk or
 /// a copy. They do not protect against attackers, who cannot write to the folder. Each start reads
 /// all machine code, which is three times as large as its components, so this check must be fast.
@@ -90,12 +83,6 @@ impl Check {
 pub(crate) struct ComponentOffer {
     pub tools: Vec<ToolDescription>,
     pub prompts: Vec<PromptDescription>,
-}
-
-impl ComponentOffer {
-    fn sum(&self) -> serde_json::Result<String> {
-        Ok(hex(&Sha256::digest(serde_json::to_vec(self)?)))
-    }
 }
 
 impl Cache {
@@ -222,7 +209,12 @@ impl Cache {
         let file = self.open_own(&code.name)?.ok_or_else(gone)?;
         let note = Note { code: Check::of(&file).map_err(failed)? };
         code.rename(&code_name(key)).map_err(failed)?;
-        self.write_json(&note_name(key), &note).map_err(failed)?;
+        let scratch = self.scratch("json");
+        let noted = serde_json::to_vec(&note).map_err(std::io::Error::other);
+        noted
+            .and_then(|note| scratch.write(&note))
+            .and_then(|()| scratch.rename(&note_name(key)))
+            .map_err(failed)?;
         if let Err(error) = self.trim() {
             tracing::warn!(
                 event = "cache.not_trimmed", path = %self.dir.display(), %error,
@@ -259,81 +251,60 @@ impl Cache {
 
     /// The offer of this component, if the cache has an undamaged copy.
     pub fn offer(&self, digest: &Digest) -> Option<ComponentOffer> {
-        let kept = self.read_own(&offer_name(digest));
-        let kept: KeptOffer = serde_json::from_slice(&kept.ok()??).ok()?;
-        let is_whole = kept.offer.sum().is_ok_and(|sum| sum == kept.sum);
-        if !is_whole {
-            tracing::warn!(
-                event = "cache.entry_rejected",
-                kind = "description",
-                reason = "its checksum does not match",
-                "cache entry is not usable; making it again"
-            );
-        }
-        is_whole.then_some(kept.offer)
+        serde_json::from_slice(&self.load_summed("description", &offer_name(digest))?).ok()
     }
 
     /// Stores a component's offer. A failure only costs time later.
     pub fn keep_offer(&self, digest: &Digest, offer: &ComponentOffer) {
-        let kept = offer
-            .sum()
-            .map_err(std::io::Error::other)
-            .and_then(|sum| self.write_json(&offer_name(digest), &KeptOffer { offer: offer.clone(), sum }));
-        if let Err(error) = kept {
-            tracing::warn!(
-                event = "cache.entry_not_written", kind = "description", %error,
-                "cannot write cache entry"
-            );
+        if let Ok(text) = serde_json::to_vec(offer) {
+            self.keep_summed("description", &offer_name(digest), &text);
         }
     }
 
     /// The component made from the core module of this key, if the cache has an undamaged copy.
     pub fn load_component(&self, key: &str) -> Option<Vec<u8>> {
-        let kept = self.read_own(&component_name(key)).unwrap_or_else(|why| {
-            tracing::warn!(
-                event = "cache.entry_rejected", kind = "component", reason = %why,
-                "cache entry is not usable; making it again"
-            );
-            None
-        });
-        let mut kept = kept?;
-        let (sum, component) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
-        if Sha256::digest(component)[..] != sum[..] {
+        self.load_summed("component", &component_name(key))
+    }
+
+    /// Stores such a component. A failure only costs time later.
+    pub fn keep_component(&self, key: &str, component: &[u8]) {
+        self.keep_summed("component", &component_name(key), component);
+    }
+
+    /// The content of a file that starts with its checksum, if the file is there and undamaged.
+    fn load_summed(&self, kind: &'static str, name: &str) -> Option<Vec<u8>> {
+        let reject = |reason: &str| {
             tracing::warn!(
                 event = "cache.entry_rejected",
-                kind = "component",
-                reason = "its checksum does not match",
+                kind,
+                reason,
                 "cache entry is not usable; making it again"
             );
+        };
+        let mut kept = self.read_own(name).inspect_err(|why| reject(why)).ok()??;
+        let is_whole = kept
+            .split_first_chunk::<CHECKSUM_BYTES>()
+            .is_some_and(|(sum, content)| Sha256::digest(content)[..] == sum[..]);
+        if !is_whole {
+            reject("its checksum does not match");
             return None;
         }
         kept.drain(..CHECKSUM_BYTES);
         Some(kept)
     }
 
-    /// Stores such a component. A failure only costs time later.
-    pub fn keep_component(&self, key: &str, component: &[u8]) {
-        let scratch = self.scratch("wasm");
-        let kept = [&Sha256::digest(component)[..], component].concat();
-        let kept = scratch.write(&kept).and_then(|()| scratch.rename(&component_name(key)));
-        if let Err(error) = kept {
-            tracing::warn!(
-                event = "cache.entry_not_written", kind = "component", %error,
-                "cannot write cache entry"
-            );
+    fn keep_summed(&self, kind: &'static str, name: &str, content: &[u8]) {
+        let scratch = self.scratch(kind);
+        let kept = [&Sha256::digest(content)[..], content].concat();
+        if let Err(error) = scratch.write(&kept).and_then(|()| scratch.rename(name)) {
+            tracing::warn!(event = "cache.entry_not_written", kind, %error, "cannot write cache entry");
         }
-    }
-
-    fn write_json(&self, name: &str, content: &impl Serialize) -> std::io::Result<()> {
-        let scratch = self.scratch("json");
-        scratch.write(&serde_json::to_vec(content)?)?;
-        scratch.rename(name)
     }
 }
 
-/// The file of a component's offer, for this version of the contract.
+/// The file of a component's offer, for this version of the contract and of the file.
 fn offer_name(digest: &Digest) -> String {
-    format!("{}.offer", hex(&Sha256::digest(format!("toolyard:plugin@0.1.0 {}", digest.0))))
+    format!("{}.offer", hex(&Sha256::digest(format!("toolyard:plugin@0.1.0 2 {}", digest.0))))
 }
 
 fn code_name(key: &str) -> String {

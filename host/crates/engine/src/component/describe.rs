@@ -20,7 +20,7 @@ pub(crate) const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
 pub(crate) const MAX_TITLE_BYTES: usize = 1 << 10;
 /// The maximum size of the annotations, the icons and the `_meta` of a tool or a prompt, in bytes
 /// each.
-pub(crate) const MAX_EXTRA_BYTES: usize = 64 << 10;
+const MAX_EXTRA_BYTES: usize = 64 << 10;
 
 /// A tool as the component declares it.
 pub(crate) struct DeclaredTool {
@@ -34,34 +34,23 @@ pub(crate) fn describe(listed: Vec<wit::Tool>) -> Result<Vec<ToolDescription>, R
     if listed.len() > MAX_TOOLS {
         return Err(Refusal::TooManyTools(listed.len()));
     }
-    listed.into_iter().map(describe_one).collect()
+    let describe = |tool: wit::Tool| {
+        let name = tool.name.clone();
+        if !is_tool_name(&name) {
+            return Err(Refusal::ToolName(toolyard_task::wire::visible::clip(&name, 140)));
+        }
+        describe_one(tool).map_err(|what| Refusal::Tool { tool: name, what })
+    };
+    listed.into_iter().map(describe).collect()
 }
 
-fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
-    let name = tool.name;
-    if !is_tool_name(&name) {
-        return Err(Refusal::ToolName(toolyard_task::wire::visible::clip(&name, 140)));
-    }
-    let refuse = |what: String| Refusal::Tool { tool: name.clone(), what };
-    let json = |what: &str, text: String| {
-        RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))
-    };
-    let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
-        if text.len() > MAX_EXTRA_BYTES {
-            return Err(refuse(format!("its {what} is longer than {MAX_EXTRA_BYTES} bytes")));
-        }
-        let json = json(what, text)?;
-        if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
-    };
-    let text = |what: &str, text: Option<String>, most: usize| match text {
-        Some(text) if text.len() > most => Err(refuse(format!("its {what} is longer than {most} bytes"))),
-        text => Ok(text),
-    };
-    let icons = extra("icons", tool.icons, RawJson::is_array, "array")?;
-    check_icons(&icons).map_err(refuse)?;
+fn describe_one(tool: wit::Tool) -> Result<ToolDescription, String> {
+    let json =
+        |what: &str, text: String| RawJson::parse(text).map_err(|error| format!("its {what} is {error}"));
+    let icons = icons(tool.icons)?;
     let annotations = extra("annotations", tool.annotations, RawJson::is_object, "object")?;
-    check_annotations(&annotations).map_err(refuse)?;
-    let meta = tool.meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?;
+    check_annotations(&annotations)?;
+    let meta = meta(tool.meta)?;
     let support = match tool.task_support {
         wit::TaskSupport::Forbidden => TaskSupport::Forbidden,
         wit::TaskSupport::Optional => TaskSupport::Optional,
@@ -70,14 +59,42 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
     Ok(ToolDescription {
         title: text("title", tool.title, MAX_TITLE_BYTES)?,
         description: text("description", tool.description, MAX_DESCRIPTION_BYTES)?,
-        icons: Some(icons).filter(|icons| !is_empty(icons)),
+        icons,
         input_schema: json("input schema", tool.input_schema)?,
         output_schema: tool.output_schema.map(|schema| json("output schema", schema)).transpose()?,
         annotations: Some(annotations).filter(|annotations| !is_empty(annotations)),
         execution: execution(support),
         meta,
-        name,
+        name: tool.name,
     })
+}
+
+fn extra(what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str) -> Result<RawJson, String> {
+    if text.len() > MAX_EXTRA_BYTES {
+        return Err(format!("its {what} is longer than {MAX_EXTRA_BYTES} bytes"));
+    }
+    let json = RawJson::parse(text).map_err(|error| format!("its {what} is {error}"))?;
+    if is_right(&json) { Ok(json) } else { Err(format!("its {what} is not a JSON {kind}")) }
+}
+
+/// A text of a tool or a prompt, of at most so many bytes.
+pub(crate) fn text(what: &str, text: Option<String>, most: usize) -> Result<Option<String>, String> {
+    match text {
+        Some(text) if text.len() > most => Err(format!("its {what} is longer than {most} bytes")),
+        text => Ok(text),
+    }
+}
+
+/// The icons of a tool or a prompt; `None` if there are none.
+pub(crate) fn icons(text: String) -> Result<Option<RawJson>, String> {
+    let icons = extra("icons", text, RawJson::is_array, "array")?;
+    check_icons(&icons)?;
+    Ok(Some(icons).filter(|icons| !is_empty(icons)))
+}
+
+/// The `_meta` of a tool or a prompt.
+pub(crate) fn meta(text: Option<String>) -> Result<Option<RawJson>, String> {
+    text.map(|text| extra("meta", text, RawJson::is_object, "object")).transpose()
 }
 
 /// Checks that icons follow the official schemas. A strict client rejects a whole listing that has
@@ -143,7 +160,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Present<T> {
 }
 
 /// Whether the text is `[]` or `{}`.
-pub(crate) fn is_empty(json: &RawJson) -> bool {
+fn is_empty(json: &RawJson) -> bool {
     json.as_str()[1..].trim_start().len() == 1
 }
 

@@ -2,11 +2,11 @@
 //! cache passes the same checks.
 
 use crate::bindings::exports::toolyard::plugin::prompts as wit;
-use crate::component::describe::{self, MAX_DESCRIPTION_BYTES, MAX_EXTRA_BYTES, MAX_TITLE_BYTES};
+use crate::component::describe::{self, MAX_DESCRIPTION_BYTES, MAX_TITLE_BYTES, text};
 use crate::error::Refusal;
 use std::collections::HashSet;
 use toolyard_task::wire::visible::clip;
-use toolyard_task::wire::{PromptArgument, PromptDescription, RawJson, is_tool_name};
+use toolyard_task::wire::{PromptArgument, PromptDescription, is_tool_name};
 
 /// The maximum number of prompts in one component.
 const MAX_PROMPTS: usize = 256;
@@ -20,39 +20,31 @@ pub(crate) fn describe(listed: Vec<wit::Prompt>) -> Result<Vec<PromptDescription
     if listed.len() > MAX_PROMPTS {
         return Err(Refusal::TooManyPrompts(listed.len()));
     }
-    listed.into_iter().map(describe_one).collect()
+    let describe = |prompt: wit::Prompt| {
+        let name = prompt.name.clone();
+        if !is_tool_name(&name) {
+            return Err(Refusal::PromptName(clip(&name, 140)));
+        }
+        describe_one(prompt).map_err(|what| Refusal::Prompt { prompt: name, what })
+    };
+    listed.into_iter().map(describe).collect()
 }
 
-fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
+fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, String> {
     let wit::Prompt { name, title, description, arguments, icons, meta } = prompt;
-    if !is_tool_name(&name) {
-        return Err(Refusal::PromptName(clip(&name, 140)));
-    }
-    let refuse = |what: String| Refusal::Prompt { prompt: name.clone(), what };
-    let text = |what: &str, text: Option<String>, most: usize| match text {
-        Some(text) if text.len() > most => Err(refuse(format!("its {what} is longer than {most} bytes"))),
-        text => Ok(text),
-    };
-    let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
-        if text.len() > MAX_EXTRA_BYTES {
-            return Err(refuse(format!("its {what} is longer than {MAX_EXTRA_BYTES} bytes")));
-        }
-        let json = RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))?;
-        if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
-    };
     if arguments.len() > MAX_ARGUMENTS {
-        return Err(refuse(format!("it has {} arguments; {MAX_ARGUMENTS} are the most", arguments.len())));
+        return Err(format!("it has {} arguments; {MAX_ARGUMENTS} are the most", arguments.len()));
     }
     let mut names = HashSet::new();
     let mut taken = Vec::with_capacity(arguments.len());
     for wit::Argument { name, title, description, required } in arguments {
         if !(1..=MAX_ARGUMENT_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
-            return Err(refuse(format!(
+            return Err(format!(
                 "the name of an argument is not made of 1 to {MAX_ARGUMENT_BYTES} bytes without control characters"
-            )));
+            ));
         }
         if !names.insert(name.clone()) {
-            return Err(refuse(format!("two of its arguments are called `{name}`")));
+            return Err(format!("two of its arguments are called `{name}`"));
         }
         taken.push(PromptArgument {
             title: text("argument's title", title, MAX_TITLE_BYTES)?,
@@ -61,14 +53,12 @@ fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
             required,
         });
     }
-    let icons = extra("icons", icons, RawJson::is_array, "array")?;
-    describe::check_icons(&icons).map_err(refuse)?;
     Ok(PromptDescription {
         title: text("title", title, MAX_TITLE_BYTES)?,
         description: text("description", description, MAX_DESCRIPTION_BYTES)?,
         arguments: taken,
-        icons: Some(icons).filter(|icons| !describe::is_empty(icons)),
-        meta: meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?,
+        icons: describe::icons(icons)?,
+        meta: describe::meta(meta)?,
         name,
     })
 }
@@ -87,6 +77,7 @@ pub(crate) fn declare(described: Vec<PromptDescription>) -> Result<Vec<PromptDes
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolyard_task::wire::RawJson;
 
     fn argument(name: &str) -> wit::Argument {
         wit::Argument { name: name.into(), title: None, description: None, required: true }

@@ -11,11 +11,9 @@ use crate::bindings::toolyard::plugin::types::{Content, Media, TextBlock, ToolRe
 use crate::limits::failure::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::io::Write;
 use toolyard_task::RunEnd;
+use toolyard_task::wire::members::{Member, each};
 use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{RELATED_TASK, RawJson, text_result};
 
@@ -112,10 +110,8 @@ fn write_content(out: &mut Bounded, block: Content) -> Result<(), Failure> {
         Content::EmbeddedResource(json) => write_typed(out, "resource", json, &["resource"]),
         Content::Other(json) => {
             let json = object("other", json)?;
-            let is_typed = members(&json, "other")?
-                .iter()
-                .any(|(name, value)| name == "type" && value.get().starts_with('"'));
-            if !is_typed {
+            let mut given = members(&json, "other")?.into_iter();
+            if !given.any(|member| member.is("type") && member.value.get().starts_with('"')) {
                 return Err(Failure::Malformed("a content block has no `type`".to_owned()));
             }
             out.raw(json.as_str())
@@ -150,17 +146,15 @@ fn write_tail(out: &mut Bounded, annotations: Option<String>, meta: Option<Strin
 fn write_typed(out: &mut Bounded, kind: &str, json: String, needed: &[&str]) -> Result<(), Failure> {
     let json = object(kind, json)?;
     let given = members(&json, kind)?;
-    if let Some(name) = needed.iter().find(|name| !given.iter().any(|(given, _)| given == *name)) {
+    if let Some(name) = needed.iter().find(|name| !given.iter().any(|member| member.is(name))) {
         return Err(Failure::Malformed(format!("a `{kind}` block has no `{name}`")));
     }
     out.raw("{\"type\":\"")?;
     out.raw(kind)?;
     out.raw("\"")?;
-    for (name, value) in given.iter().filter(|(name, _)| name != "type") {
+    for member in given.iter().filter(|member| !member.is("type")) {
         out.raw(",")?;
-        out.string(name)?;
-        out.raw(":")?;
-        out.raw(value.get())?;
+        out.member(member)?;
     }
     out.raw("}")
 }
@@ -169,17 +163,12 @@ fn write_typed(out: &mut Bounded, kind: &str, json: String, needed: &[&str]) -> 
 fn write_meta(out: &mut Bounded, meta: &RawJson) -> Result<(), Failure> {
     out.raw(",\"_meta\":")?;
     let members = members(meta, "meta")?;
-    if !members.iter().any(|(name, _)| name == RELATED_TASK) {
-        return out.raw(meta.as_str());
-    }
     out.raw("{")?;
-    for (index, (name, value)) in members.iter().filter(|(name, _)| name != RELATED_TASK).enumerate() {
+    for (index, member) in members.iter().filter(|member| !member.is(RELATED_TASK)).enumerate() {
         if index > 0 {
             out.raw(",")?;
         }
-        out.string(name)?;
-        out.raw(":")?;
-        out.raw(value.get())?;
+        out.member(member)?;
     }
     out.raw("}")
 }
@@ -194,28 +183,12 @@ fn object(what: &str, text: String) -> Result<RawJson, Failure> {
     }
 }
 
-type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
-
 /// The members of an object, in their original order.
-fn members<'a>(json: &'a RawJson, what: &str) -> Result<Members<'a>, Failure> {
-    struct Pairs;
-    impl<'de> Visitor<'de> for Pairs {
-        type Value = Members<'de>;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut pairs = Vec::new();
-            while let Some(name) = map.next_key::<String>()? {
-                pairs.push((Cow::Owned(name), map.next_value()?));
-            }
-            Ok(pairs)
-        }
-    }
-    let mut deserializer = serde_json::Deserializer::from_str(json.as_str());
-    deserializer.deserialize_map(Pairs).map_err(|error| Failure::Malformed(format!("`{what}`: {error}")))
+fn members<'a>(json: &'a RawJson, what: &str) -> Result<Vec<Member<'a>>, Failure> {
+    let mut members = Vec::new();
+    each(json.as_str(), |member| members.push(member))
+        .map_err(|error| Failure::Malformed(format!("`{what}`: {error}")))?;
+    Ok(members)
 }
 
 /// A buffer that refuses to grow beyond the output limit.
@@ -239,6 +212,12 @@ impl Bounded {
 
     pub fn string(&mut self, text: &str) -> Result<(), Failure> {
         serde_json::to_writer(self, text).map_err(|_| Failure::Output)
+    }
+
+    fn member(&mut self, member: &Member<'_>) -> Result<(), Failure> {
+        self.raw(member.name)?;
+        self.raw(":")?;
+        self.raw(member.value.get())
     }
 
     pub fn base64(&mut self, data: &[u8]) -> Result<(), Failure> {

@@ -73,9 +73,7 @@ impl ComponentRegistry {
         known.entries.insert(digest.to_owned(), Entry::Loading(loading));
         Lookup::Vacant(LoadPermit { components: self.clone(), digest: digest.to_owned(), _loading: sender })
     }
-}
 
-impl ComponentRegistry {
     /// A component that has optimised code.
     pub fn optimized(&self, digest: &str) -> Option<Arc<LoadedComponent>> {
         match self.0.lock().entries.get(digest) {

@@ -75,16 +75,7 @@ impl LoadedFile {
     pub fn after_panic(seen: FileStamps, former: Option<Arc<Self>>, error: &tokio::task::JoinError) -> Self {
         let fault = Refusal::Internal(error.to_string());
         match former {
-            Some(former) => Self {
-                seen,
-                manifest_text: former.manifest_text.clone(),
-                manifest: former.manifest.clone(),
-                pins: former.pins.clone(),
-                code: former.code.clone(),
-                fault: Some(fault),
-                built: former.built.clone(),
-                is_quick: false,
-            },
+            Some(former) => Self { seen, fault: Some(fault), is_quick: false, ..(*former).clone() },
             None => Self {
                 seen,
                 manifest_text: None,

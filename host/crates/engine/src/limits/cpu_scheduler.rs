@@ -57,6 +57,12 @@ enum TurnState {
     Computing,
 }
 
+impl TurnState {
+    fn has_turn(&self) -> bool {
+        matches!(self, Self::Called | Self::Computing)
+    }
+}
+
 /// A run in the scheduler. Dropping it releases its turn.
 pub(crate) struct ScheduledRun {
     scheduler: Arc<CpuScheduler>,
@@ -81,6 +87,15 @@ impl CpuScheduler {
         account.runs += 1;
         drop(state);
         ScheduledRun { scheduler: self.clone(), share, turn_state: Arc::default() }
+    }
+
+    /// Changes the state and wakes the runs that get a turn.
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        change(&mut state);
+        let called = state.call();
+        drop(state);
+        called.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -151,38 +166,24 @@ impl ScheduledRun {
         if matches!(*turn_state, TurnState::Computing) {
             *turn_state = TurnState::Away;
             drop(turn_state);
-            self.scheduler.free_one();
+            self.scheduler.update(|state| state.free += 1);
         }
-    }
-}
-
-impl CpuScheduler {
-    fn free_one(&self) {
-        let mut state = self.state.lock();
-        state.free += 1;
-        let called = state.call();
-        drop(state);
-        called.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Drop for ScheduledRun {
     fn drop(&mut self) {
         let had = std::mem::take(&mut *self.turn_state.lock());
-        let mut state = self.scheduler.state.lock();
-        if let Some(account) = state.accounts.get_mut(&self.share.account) {
-            account.waiting.retain(|turn_state| !Arc::ptr_eq(turn_state, &self.turn_state));
-            account.runs -= 1;
-            if account.runs == 0 {
-                state.accounts.remove(&self.share.account);
+        self.scheduler.update(|state| {
+            if let Some(account) = state.accounts.get_mut(&self.share.account) {
+                account.waiting.retain(|turn_state| !Arc::ptr_eq(turn_state, &self.turn_state));
+                account.runs -= 1;
+                if account.runs == 0 {
+                    state.accounts.remove(&self.share.account);
+                }
             }
-        }
-        if matches!(had, TurnState::Called | TurnState::Computing) {
-            state.free += 1;
-        }
-        let called = state.call();
-        drop(state);
-        called.into_iter().for_each(Waker::wake);
+            state.free += u32::from(had.has_turn());
+        });
     }
 }
 
@@ -216,15 +217,11 @@ impl Future for Turn {
         // Even if a turn is free, it starts at the next poll, so that other tasks of this thread
         // can run.
         let had = std::mem::replace(&mut *self.turn_state.lock(), TurnState::Waiting(cx.waker().clone()));
-        let mut state = self.scheduler.state.lock();
-        if matches!(had, TurnState::Computing | TurnState::Called) {
-            state.free += 1;
-        }
-        state.charge(&self.share, computed);
-        state.line_up(&self.share, &self.turn_state);
-        let called = state.call();
-        drop(state);
-        called.into_iter().for_each(Waker::wake);
+        self.scheduler.update(|state| {
+            state.free += u32::from(had.has_turn());
+            state.charge(&self.share, computed);
+            state.line_up(&self.share, &self.turn_state);
+        });
         Poll::Pending
     }
 }

@@ -5,9 +5,9 @@ use super::exchange_report::ExchangeReport;
 use super::recording::Recording;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
-use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,16 +26,9 @@ pub(super) struct RequestBody {
     report: Arc<ExchangeReport>,
 }
 
-/// The source of a response's body.
-pub(super) enum BodySource {
-    Network(Incoming),
-    /// A recorded exchange.
-    Tape(Full<Bytes>),
-}
-
 /// The body of a response.
 pub(super) struct ResponseBody {
-    inner: BodySource,
+    inner: UnsyncBoxBody<Bytes, Error>,
     left: u64,
     /// The deadline of the exchange.
     end: Pin<Box<Sleep>>,
@@ -96,23 +89,15 @@ impl Body for RequestBody {
     }
 }
 
-impl BodySource {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        match self {
-            Self::Network(body) => Pin::new(body)
-                .poll_frame(cx)
-                .map(|frame| frame.map(|frame| frame.map_err(|error| super::error::of_connection(&error)))),
-            Self::Tape(body) => {
-                let frame = Pin::new(body).poll_frame(cx);
-                frame.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
-            }
-        }
-    }
+/// A body of these bytes.
+pub(super) fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, Error> {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 impl ResponseBody {
     pub fn new(
-        (inner, (recording, report)): (BodySource, (Option<Arc<Recording>>, Arc<ExchangeReport>)),
+        inner: UnsyncBoxBody<Bytes, Error>,
+        (recording, report): (Option<Arc<Recording>>, Arc<ExchangeReport>),
         (policy, target): (Arc<NetworkPolicy>, Target),
         end: Instant,
         patience: Option<Duration>,
@@ -128,7 +113,7 @@ impl ResponseBody {
         if self.end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(self.policy.over("http-time", "a response took too long"))));
         }
-        match self.inner.poll_frame(cx) {
+        match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Pending => {
                 let Some((_, until)) = &mut self.patience else { return Poll::Pending };
                 until.as_mut().poll(cx).map(|()| Some(Err(Error::ConnectionReadTimeout)))
@@ -183,17 +168,11 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.inner {
-            BodySource::Network(body) => body.is_end_stream(),
-            BodySource::Tape(body) => body.is_end_stream(),
-        }
+        self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.inner {
-            BodySource::Network(body) => body.size_hint(),
-            BodySource::Tape(body) => body.size_hint(),
-        }
+        self.inner.size_hint()
     }
 }
 

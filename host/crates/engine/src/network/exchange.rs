@@ -1,7 +1,7 @@
 //! An HTTP exchange, from the decision to the response's head. The response's body is transferred while
 //! the guest reads it.
 
-use super::body::{BodySource, RequestBody, ResponseBody};
+use super::body::{RequestBody, ResponseBody, whole};
 use super::connect;
 use super::error::{MAX_HEAD_BYTES, NOT_RESOLVED, of_connection};
 use super::exchange_report::ExchangeReport;
@@ -12,8 +12,8 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version, header};
+use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -94,7 +94,7 @@ async fn permitted_exchange(
             Some(tape) => consult((&policy, &report), tape, &target, request).await?,
         };
         let (response, connection, recording) = match consulted {
-            Consulted::Answered(response) => (response.map(BodySource::Tape), None, None),
+            Consulted::Answered(response) => (response.map(whole), None, None),
             Consulted::Send(request, recording) => {
                 let sent = sent(&policy, &target, &permit, request, &options).await;
                 if let Some(recording) = &recording {
@@ -104,14 +104,15 @@ async fn permitted_exchange(
                     }
                 }
                 let (response, connection) = sent?;
-                (response.map(BodySource::Network), connection, recording)
+                let body = |body: Incoming| body.map_err(|error| of_connection(&error)).boxed_unsync();
+                (response.map(body), connection, recording)
             }
         };
         report.respond(response.status().as_u16());
         let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
         let body = |body| {
             let watchers = (recording, report.clone());
-            ResponseBody::new((body, watchers), (policy.clone(), target.clone()), end, patience, place)
+            ResponseBody::new(body, watchers, (policy.clone(), target.clone()), end, patience, place)
                 .boxed_unsync()
         };
         let rest: Rest = Box::new(async move {
@@ -203,11 +204,7 @@ fn prepared(
     for injection in policy.grants.http.injections.iter().filter(|injection| injection.is_for(target)) {
         injection.apply(headers);
     }
-    let (body, unwanted) = if bodiless {
-        (Empty::new().map_err(|never| match never {}).boxed_unsync(), Some(body))
-    } else {
-        (body, None)
-    };
+    let (body, unwanted) = if bodiless { (whole(Bytes::new()), Some(body)) } else { (body, None) };
     Ok((Request::from_parts(head, RequestBody::new(body, policy.clone(), report.clone())), unwanted))
 }
 

@@ -1,13 +1,13 @@
 //! Requests of a run whose exchanges are recorded: the tape answers them, refuses them, or has them sent.
 
-use super::body::RequestBody;
-use super::error::of_name;
+use super::body::{RequestBody, whole};
+use super::error::named;
 use super::exchange_report::ExchangeReport;
 use super::recording::Recording;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use toolyard_manifest::Target;
@@ -17,7 +17,7 @@ use wasmtime_wasi_http::Error;
 /// The decision about a request.
 pub(super) enum Consulted {
     /// The tape has answered.
-    Answered(Response<Full<Bytes>>),
+    Answered(Response<Bytes>),
     /// The request is sent, and recorded if the tape wants that.
     Send(Request<RequestBody>, Option<Arc<Recording>>),
 }
@@ -38,7 +38,7 @@ pub(super) async fn consult(
     let shown = policy.grants.clean_body(body.to_vec(), true);
     let recording = match tape.answer(&TapeRequest { method, url: &url, body: &shown }) {
         TapeAnswer::Response(response) => return answered(response).map(Consulted::Answered),
-        TapeAnswer::Fail(name) => return Err(of_name(name)),
+        TapeAnswer::Fail(name) => return Err(named(name)),
         TapeAnswer::Refuse(why) => return Err(Error::InternalError(Some(why))),
         TapeAnswer::Send => None,
         TapeAnswer::Record => {
@@ -47,20 +47,19 @@ pub(super) async fn consult(
             Some(recording)
         }
     };
-    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
     // The guest's body has been counted.
     report.sent.store(0, Ordering::Relaxed);
-    let body = RequestBody::new(body, policy.clone(), report.clone());
+    let body = RequestBody::new(whole(body), policy.clone(), report.clone());
     Ok(Consulted::Send(Request::from_parts(head, body), recording))
 }
 
-fn answered(recorded: TapeResponse) -> Result<Response<Full<Bytes>>, Error> {
+fn answered(recorded: TapeResponse) -> Result<Response<Bytes>, Error> {
     let mut response = Response::builder().status(recorded.status);
     for (name, value) in recorded.headers {
         response = response.header(name, value);
     }
     let invalid = |error| Error::InternalError(Some(format!("a recorded response is not valid: {error}")));
-    response.body(Full::new(Bytes::from(recorded.body))).map_err(invalid)
+    response.body(recorded.body.into()).map_err(invalid)
 }
 
 /// The URL of a request in the form in which tapes get it: the scheme and host in lower case, without the

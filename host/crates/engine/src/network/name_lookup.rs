@@ -6,22 +6,20 @@
 //! ended; otherwise a client could start any number of them by cancelling. Concurrent requests for
 //! the same name share one look-up.
 
+use crate::limits::account_slots::{AccountSlot, AccountSlots};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
-use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// The maximum number of concurrent look-ups. Each has a thread.
 const MAX_LOOKUPS: usize = 64;
 /// The maximum number of concurrent look-ups of one account.
 const MAX_LOOKUPS_OF_ACCOUNT: usize = 8;
-/// Unused accounts are removed each time the number of accounts reaches the map's capacity, from
-/// this number on.
-const ACCOUNTS_KEPT: usize = 64;
 
 /// Finds the addresses of a name and blocks until then. Tests use one whose answers change.
 pub(crate) trait Resolver: Send + Sync {
@@ -47,8 +45,7 @@ type UnderWay = Shared<BoxFuture<'static, Addresses>>;
 /// The look-ups of all runs.
 pub(crate) struct NameLookups {
     resolver: Arc<dyn Resolver>,
-    all: Arc<Semaphore>,
-    accounts: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+    slots: AccountSlots,
     under_way: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
 }
 
@@ -57,7 +54,7 @@ pub(crate) struct NameLookups {
 struct LookupGuard {
     name: Arc<str>,
     under_way: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
-    _permits: [OwnedSemaphorePermit; 2],
+    _slot: AccountSlot,
 }
 
 impl Drop for LookupGuard {
@@ -70,8 +67,7 @@ impl NameLookups {
     pub fn new(resolver: Arc<dyn Resolver>) -> Self {
         Self {
             resolver,
-            all: Arc::new(Semaphore::new(MAX_LOOKUPS)),
-            accounts: Mutex::default(),
+            slots: AccountSlots::new(MAX_LOOKUPS, MAX_LOOKUPS_OF_ACCOUNT),
             under_way: Arc::default(),
         }
     }
@@ -82,10 +78,8 @@ impl NameLookups {
         if let Some(found) = self.joined(name) {
             return found.await;
         }
-        // The semaphores are never closed.
-        let own = self.account(account).acquire_owned().await.ok()?;
-        let place = self.all.clone().acquire_owned().await.ok()?;
-        self.begin(name.into(), [own, place]).await
+        let slot = self.slots.take(account).await?;
+        self.begin(name.into(), slot).await
     }
 
     /// The running look-up of this name, if any.
@@ -93,13 +87,13 @@ impl NameLookups {
         self.under_way.lock().get(name).cloned()
     }
 
-    fn begin(&self, name: Arc<str>, permits: [OwnedSemaphorePermit; 2]) -> UnderWay {
+    fn begin(&self, name: Arc<str>, slot: AccountSlot) -> UnderWay {
         let mut under_way = self.under_way.lock();
         // Another task may have started the look-up while this one waited for a slot.
         if let Some(found) = under_way.get(&name) {
             return found.clone();
         }
-        let place = LookupGuard { name: name.clone(), under_way: self.under_way.clone(), _permits: permits };
+        let place = LookupGuard { name: name.clone(), under_way: self.under_way.clone(), _slot: slot };
         let (done, found) = oneshot::channel();
         let found = async move { found.await.ok().flatten() }.boxed().shared();
         under_way.insert(name.clone(), found.clone());
@@ -120,19 +114,6 @@ impl NameLookups {
             );
         }
         found
-    }
-
-    fn account(&self, account: &Arc<str>) -> Arc<Semaphore> {
-        let mut accounts = self.accounts.lock();
-        if accounts.len() >= ACCOUNTS_KEPT && accounts.len() == accounts.capacity() {
-            accounts.retain(|_, account| account.strong_count() > 0);
-        }
-        if let Some(known) = accounts.get(account).and_then(Weak::upgrade) {
-            return known;
-        }
-        let new = Arc::new(Semaphore::new(MAX_LOOKUPS_OF_ACCOUNT));
-        accounts.insert(account.clone(), Arc::downgrade(&new));
-        new
     }
 }
 

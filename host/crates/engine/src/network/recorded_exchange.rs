@@ -9,19 +9,19 @@ use crate::grant::Grants;
 use crate::grant::redact::Redactor;
 use crate::journal::{GuestJournal, JournalFailure, RequestUnderWay};
 use crate::limits::run_budget::{HeldBytes, RunBudget};
-use crate::network::error::{code, of_name};
+use crate::network::body::whole;
+use crate::network::error::{code, named};
 use crate::network::exchange::{Body, Exchanged};
 use crate::network::policy::NetworkPolicy;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse, Uri};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, Response, ResponseOutcome};
 use toolyard_manifest::InDoubt;
-use toolyard_task::http_tape::HttpErrorName;
 use wasmtime_wasi_http::Error;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -173,8 +173,7 @@ impl RecordedExchange {
         }
         // Before anything leaves.
         journal.commit().await.map_err(lost)?;
-        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
-        let outcome = match send(Request::from_parts(parts, body)).await {
+        let outcome = match send(Request::from_parts(parts, whole(body))).await {
             Ok((response, rest)) => {
                 let (parts, body) = response.into_parts();
                 // The rest of the connection is driven while the body arrives.
@@ -316,30 +315,11 @@ fn exchanged(outcome: ResponseOutcome) -> Exchanged {
             for (name, value) in &headers {
                 response = response.header(&name[..], &value[..]);
             }
-            let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
             let response =
-                response.body(body).map_err(|error| Error::InternalError(Some(error.to_string())))?;
+                response.body(whole(body)).map_err(|error| Error::InternalError(Some(error.to_string())))?;
             Ok((response, Box::new(std::future::ready(Ok(())))))
         }
         ResponseOutcome::Error(name) => Err(named(&name)),
-    }
-}
-
-/// The error of this name, without details.
-fn named(name: &str) -> Error {
-    if let Some(name) = HttpErrorName::named(name) {
-        return of_name(name);
-    }
-    match name {
-        "HTTP-request-denied" => Error::HttpRequestDenied,
-        "destination-IP-prohibited" => Error::DestinationIpProhibited,
-        "HTTP-request-URI-invalid" => Error::HttpRequestUriInvalid,
-        "HTTP-request-method-invalid" => Error::HttpRequestMethodInvalid,
-        "HTTP-request-body-size" => Error::HttpRequestBodySize(None),
-        "HTTP-response-body-size" => Error::HttpResponseBodySize(None),
-        "HTTP-response-header-section-size" => Error::HttpResponseHeaderSectionSize(None),
-        "configuration-error" => Error::ConfigurationError,
-        _ => Error::InternalError(None),
     }
 }
 

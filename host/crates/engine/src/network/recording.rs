@@ -1,7 +1,7 @@
 //! An exchange with the network that the tape of a run records. The recording keeps what passes, up to a bound,
 //! and redacts secrets when it is read: only the whole shows a secret that came in two pieces.
 
-use super::error::name_of;
+use super::error::{code, recordable_errors};
 use crate::grant::Grants;
 use http::HeaderMap;
 use parking_lot::Mutex;
@@ -63,7 +63,9 @@ impl Recording {
     /// The exchange has ended with this error.
     pub fn fail(&self, error: &Error) {
         let mut answer = self.answer.lock();
-        let failure = match (&answer.response, name_of(error)) {
+        let name = code(error);
+        let name = recordable_errors().any(|known| known == name).then_some(name);
+        let failure = match (&answer.response, name) {
             (None, Some(name)) => TapeOutcome::Failed(name),
             (None, None) => not_recordable(format!("it ended with the error {error}")),
             (Some(_), _) => not_recordable(format!("the body of its answer ended with the error {error}")),

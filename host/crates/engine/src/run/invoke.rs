@@ -289,31 +289,62 @@ pub(crate) async fn list(
     plugin: &Arc<str>,
 ) -> Result<ListedOffer, Refusal> {
     let mut listed = ListedOffer::default();
+    let run = (engine, pre, plugin);
     if let Some(tools) = &exports.tools {
-        listed.tools = list_one(engine, (pre, &tools.list), plugin, "list-tools").await?;
+        listed.tools = run_ungranted(run, "list-tools", ContractCall::new(&tools.list, ())).await?;
     }
     if let Some(prompts) = &exports.prompts {
-        listed.prompts = list_one(engine, (pre, &prompts.list), plugin, "list-prompts").await?;
+        listed.prompts = run_ungranted(run, "list-prompts", ContractCall::new(&prompts.list, ())).await?;
     }
-    check_types(engine, pre, exports, plugin).await?;
+    run_ungranted(run, START, TypeCheck(exports)).await?;
     Ok(listed)
 }
 
-async fn list_one<R>(
-    engine: &Engine,
-    (pre, export): (&InstancePre<GuestState>, &ComponentExportIndex),
-    plugin: &Arc<str>,
+/// Checks that the functions of a component have the types of the contract, and calls none.
+struct TypeCheck<'a>(&'a Exports);
+
+impl Call for TypeCheck<'_> {
+    type Returned = ();
+
+    async fn call(self, store: &mut Store<GuestState>, instance: Instance) -> wasmtime::Result<()> {
+        self.0.check(store, instance)
+    }
+}
+
+/// The name of the instantiation in errors.
+const START: &str = "(instantiation)";
+
+/// A run without a caller: it has no grants, and only its errors are heard.
+async fn run_ungranted<C: Call>(
+    (engine, pre, plugin): (&Engine, &InstancePre<GuestState>, &Arc<str>),
     function: &'static str,
-) -> Result<R, Refusal>
-where
-    R: ComponentNamedList + Lift + Send + Sync + 'static,
-{
-    let (limits, meter, state, listing) = ungranted(engine, plugin, function)?;
+    call: C,
+) -> Result<C::Returned, Refusal> {
+    let time = engine.settings.list_time;
+    let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
+    let meter = Arc::new(CpuMeter::new(limits.cpu));
+    let about = About {
+        plugin: plugin.clone(),
+        function: function.into(),
+        is_tool: false,
+        grants: Arc::default(),
+        limits: limits.clone(),
+        schemas: engine.settings.schema_bounds(),
+        network: engine.network.clone(),
+        began: meter.born(),
+    };
+    let listing = Arc::new(Listing::default());
     let context: Arc<dyn RunContext> = listing.clone();
-    let call = ContractCall::<(), R>::new(export, ());
+    let limiter = MemoryLimiter::new(&limits, engine.budget.clone(), 0);
+    let state = GuestState::new(limiter, context.clone(), about)
+        .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
     let call = pin!(guest(engine, pre, &limits, &meter, state, call));
     match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
         DriveEnd::Done(Ok((value, _))) => Ok(value),
+        // Only a check follows the instantiation.
+        DriveEnd::Done(Err(broken)) if broken.entered && function == START => {
+            Err(Refusal::Contract(format!("{:#}", broken.error)))
+        }
         DriveEnd::Done(Err(broken)) if !meter.is_over() => {
             Err(unlisted(function, &broken, &limits, listing.complaint()))
         }
@@ -322,42 +353,6 @@ where
         }
     }
 }
-
-async fn check_types(
-    engine: &Engine,
-    pre: &InstancePre<GuestState>,
-    exports: &Exports,
-    plugin: &Arc<str>,
-) -> Result<(), Refusal> {
-    const FUNCTION: &str = START;
-    let (limits, meter, state, listing) = ungranted(engine, plugin, FUNCTION)?;
-    let context: Arc<dyn RunContext> = listing.clone();
-    let mut store = store(engine, &limits, &meter, state);
-    let checked = pin!(async {
-        let instance = pre.instantiate_async(&mut store).await;
-        let growth = store.data().limiter.denied;
-        let broken = |entered| {
-            move |error| FailedRun { error, refused: Refusals { growth, ..Refusals::default() }, entered }
-        };
-        let instance = instance.map_err(broken(false))?;
-        exports.check(&mut store, instance).map_err(broken(true))
-    });
-    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
-        DriveEnd::Done(Ok(())) => Ok(()),
-        DriveEnd::Done(Err(broken)) if broken.entered => {
-            Err(Refusal::Contract(format!("{:#}", broken.error)))
-        }
-        DriveEnd::Done(Err(broken)) if !meter.is_over() => {
-            Err(unlisted(FUNCTION, &broken, &limits, listing.complaint()))
-        }
-        DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
-            Err(Refusal::ListTime { function: FUNCTION, limit: limits.wall })
-        }
-    }
-}
-
-/// The name of the instantiation in errors.
-const START: &str = "(instantiation)";
 
 fn unlisted(
     function: &'static str,
@@ -375,30 +370,6 @@ fn unlisted(
         why.push_str(&format!("; before: {complaint}"));
     }
     Refusal::List { function, why }
-}
-
-type UngrantedRun = (Arc<Limits>, Arc<CpuMeter>, GuestState, Arc<Listing>);
-
-/// A run without a caller: it has no grants, and only its errors are heard.
-fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<UngrantedRun, Refusal> {
-    let time = engine.settings.list_time;
-    let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
-    let meter = Arc::new(CpuMeter::new(limits.cpu));
-    let about = About {
-        plugin: plugin.clone(),
-        function: function.into(),
-        is_tool: false,
-        grants: Arc::default(),
-        limits: limits.clone(),
-        schemas: engine.settings.schema_bounds(),
-        network: engine.network.clone(),
-        began: meter.born(),
-    };
-    let context = Arc::new(Listing::default());
-    let state =
-        GuestState::new(MemoryLimiter::new(&limits, engine.budget.clone(), 0), context.clone(), about)
-            .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
-    Ok((limits, meter, state, context))
 }
 
 fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestState) -> Store<GuestState> {

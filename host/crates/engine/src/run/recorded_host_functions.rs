@@ -17,16 +17,6 @@ const MAX_STATE_BYTES: usize = 256 << 10;
 /// Why a call cannot continue with a state.
 pub(crate) const NO_TASK: &str = "the call is not a task that resumes";
 
-/// The answers to questions, as the journal keeps them.
-#[derive(Serialize, Deserialize)]
-struct Answers(Result<Vec<Answer>, AskError>);
-
-#[derive(Serialize, Deserialize)]
-struct Answer {
-    key: String,
-    outcome: Result<RawJson, AskError>,
-}
-
 /// A function that gives JSON: from the past, or what `live` gives now.
 pub(crate) async fn call<T>(
     journal: &GuestJournal,
@@ -80,18 +70,12 @@ pub(crate) async fn ask(
     if origin == Origin::Past
         && let Source::Past(answers) = journal.with(Recorder::answer)?
     {
-        let Answers(answers) = serde_json::from_slice(&answers)?;
-        let given = |answer: Answer| GivenAnswer { key: answer.key, outcome: answer.outcome };
-        return Ok(answers.map(|answers| answers.into_iter().map(given).collect()));
+        return Ok(serde_json::from_slice(&answers)?);
     }
     // Before the questions leave.
     journal.commit().await?;
     let answers = context.ask(questions).await;
-    let kept = answers.clone().map(|answers| {
-        let answer = |given: GivenAnswer| Answer { key: given.key, outcome: given.outcome };
-        answers.into_iter().map(answer).collect()
-    });
-    let text = Bytes::from(serde_json::to_vec(&Answers(kept))?);
+    let text = Bytes::from(serde_json::to_vec(&answers)?);
     journal.with(|recorder| recorder.record_answer(text.clone()))?;
     Ok(answers)
 }

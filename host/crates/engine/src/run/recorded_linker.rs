@@ -13,7 +13,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Guest
     Ok(linker)
 }
 
-/// Defines the functions of WASI that bring chance into a guest (`component/wasi_functions.rs`).
+/// Defines the functions of WASI that bring chance into a guest (`recorded_linker/tests/functions.rs`).
 fn replace(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     recorded_clocks::add_to_linker(linker)?;
     recorded_pollables::add_to_linker(linker)

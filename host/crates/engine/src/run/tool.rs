@@ -13,7 +13,6 @@ use crate::run::engine::ToolOfPlugin;
 use crate::run::invoke::{self, ContractCall, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
 use crate::run::loaded::{JournalledCode, PluginBase};
 use crate::run::prefault::{Prefault, PrefaultedCall};
-use crate::run::schema_checker;
 use futures_util::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -54,11 +53,7 @@ impl Tool for GuestTool {
     }
 
     fn check(&self, arguments: &RawJson) -> ArgumentCheck {
-        match self.declared.input.check_quickly(arguments) {
-            Some(Verdict::Fits) => ArgumentCheck::Fits,
-            Some(Verdict::Misfit(what)) => ArgumentCheck::Misfit(self.misfit(&what)),
-            None => ArgumentCheck::Unfinished,
-        }
+        self.checked(self.declared.input.check_quickly(arguments))
     }
 
     fn check_fully(
@@ -69,18 +64,11 @@ impl Tool for GuestTool {
         Box::pin(async move {
             let Self { declared, base, limits, .. } = &*self;
             let checker = &base.engine.checker;
-            let subject = || format!("check of the arguments of `{}`", self.spec.name());
             match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
-                schema_checker::CheckEnd::Verdict(Verdict::Fits) => ArgumentCheck::Fits,
-                schema_checker::CheckEnd::Verdict(Verdict::Misfit(what)) => {
-                    ArgumentCheck::Misfit(self.misfit(&what))
-                }
-                schema_checker::CheckEnd::Stopped => ArgumentCheck::Unfinished,
-                schema_checker::CheckEnd::Spent => {
-                    ArgumentCheck::Misfit(Failure::Cpu.sentence(&subject(), limits))
-                }
-                schema_checker::CheckEnd::NoMemory => {
-                    ArgumentCheck::Misfit(Failure::NoMemory.sentence(&subject(), limits))
+                Ok(verdict) => self.checked(verdict),
+                Err(failure) => {
+                    let subject = format!("check of the arguments of `{}`", self.spec.name());
+                    ArgumentCheck::Misfit(failure.sentence(&subject, limits))
                 }
             }
         })
@@ -287,9 +275,15 @@ impl GuestTool {
         };
         encode::error(&format!("The task could not be resumed: {why}"))
     }
-}
 
-impl GuestTool {
+    fn checked(&self, verdict: Option<Verdict>) -> ArgumentCheck {
+        match verdict {
+            Some(Verdict::Fits) => ArgumentCheck::Fits,
+            Some(Verdict::Misfit(what)) => ArgumentCheck::Misfit(self.misfit(&what)),
+            None => ArgumentCheck::Unfinished,
+        }
+    }
+
     fn misfit(&self, what: &str) -> String {
         format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
     }
@@ -335,13 +329,7 @@ impl GuestTool {
         let stopped = context.clone();
         let order = CheckOrder { share: context.share(), stopped: Arc::new(move || stopped.stopped()) };
         let checking = self.base.engine.checker.check(schema.clone(), structured, order, left.cpu);
-        match tokio::time::timeout(left.wall, checking).await {
-            Err(_) => Err(Failure::Wall),
-            Ok(schema_checker::CheckEnd::Verdict(verdict)) => Ok(Some(verdict)),
-            Ok(schema_checker::CheckEnd::Stopped) => Ok(None),
-            Ok(schema_checker::CheckEnd::Spent) => Err(Failure::Cpu),
-            Ok(schema_checker::CheckEnd::NoMemory) => Err(Failure::NoMemory),
-        }
+        tokio::time::timeout(left.wall, checking).await.unwrap_or(Err(Failure::Wall))
     }
 
     /// Converts the outcome of a call for the dispatcher. `told` says whether the client knows the

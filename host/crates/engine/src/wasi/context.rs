@@ -28,30 +28,27 @@ fn context(run: &GuestState) -> WasiCtx {
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false);
-    match run.find_journal() {
+    // The linker of a run with a journal replaces the clocks.
+    clocks::grant(&mut wasi, grants.clock, grants.random);
+    match run.find_journal().map(|journal| journal.begin()) {
         None => {
-            clocks::grant(&mut wasi, grants.clock, grants.random);
-            for (name, value) in grants.environment() {
+            for (name, value) in grants.plain_environment() {
                 wasi.env(name, value);
             }
         }
-        Some(journal) => {
-            // Its linker has the clocks.
-            let begin = journal.begin();
+        Some(begin) => {
             if grants.random != RandomGrant::Fixed {
                 wasi.secure_random(toolyard_journal::secure_random(&begin.seed))
                     .insecure_random(toolyard_journal::insecure_random(&begin.seed))
                     .insecure_random_seed(toolyard_journal::insecure_seed(&begin.seed));
-            } else {
-                clocks::grant(&mut wasi, grants.clock, grants.random);
             }
             for (name, value) in &begin.environment {
                 wasi.env(name, value);
             }
-            for (name, value) in grants.exposed_secrets() {
-                wasi.env(name, value);
-            }
         }
+    }
+    for (name, value) in grants.exposed_secrets() {
+        wasi.env(name, value);
     }
     if !grants.sockets.is_empty() {
         sockets::grant(&mut wasi, run.network_policy());

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use toolyard_engine::{PluginState, Settings};
 use toolyard_task::RunEnd;
 use toolyard_task::http_tape::{
-    HttpErrorName, HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeOutcome, TapeRequest, TapeResponse,
+    HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeOutcome, TapeRequest, TapeResponse,
 };
 
 const SECRET: &str = "s-3cr3t-enough";
@@ -94,8 +94,7 @@ async fn grants_and_limits_hold_before_the_tape() {
 #[tokio::test]
 async fn a_request_fails_as_the_tape_says() {
     let order = r#"{"url": "https://api.example/"}"#;
-    let refused = HttpErrorName::named("connection-refused").expect("a name");
-    let (_, end) = with_tape(TapeAnswer::Fail(refused), GRANT, "request", order).await;
+    let (_, end) = with_tape(TapeAnswer::Fail("connection-refused"), GRANT, "request", order).await;
     assert!(error(&end).contains("ConnectionRefused"), "{end:?}");
     let (_, end) = with_tape(TapeAnswer::Refuse("no entry".to_owned()), GRANT, "request", order).await;
     assert!(error(&end).contains("no entry"), "{end:?}");
@@ -166,7 +165,7 @@ async fn an_answer_of_the_network_is_recorded_without_secrets() {
 async fn a_failure_is_recorded_by_its_name_and_the_rest_cannot_be_recorded() {
     let free = TcpListener::bind("127.0.0.1:0").expect("listens").local_addr().expect("bound").port();
     let (outcome, _) = recorded(free).await;
-    assert_eq!(outcome, TapeOutcome::Failed(HttpErrorName::named("connection-refused").expect("a name")));
+    assert_eq!(outcome, TapeOutcome::Failed("connection-refused"));
     let (outcome, end) = recorded(server(answer_with(&"x".repeat(MAX_TAPE_BODY + 1)))).await;
     let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains("larger than 64 KiB"), "{why}");

@@ -5,7 +5,7 @@
 use super::jwks::KeySet;
 use super::jwt::TokenRules;
 use super::source;
-use super::{IssuerSettings, KeySource};
+use super::{AuthError, IssuerSettings, KeySource};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,10 +23,6 @@ const MAX_STALE: Duration = Duration::from_secs(3600);
 pub(super) fn cool_down(refresh: Duration) -> Duration {
     COOL_DOWN.min(refresh)
 }
-
-/// The keys are not available, and the previous ones are too old.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KeysUnavailable;
 
 /// Keys, and the number that distinguishes them from previous ones.
 pub(super) type CurrentKeys = (u64, Arc<KeySet>);
@@ -76,7 +72,7 @@ impl Issuer {
 
     /// The current keys. Old keys are fetched again first. While the issuer cannot be reached, no request
     /// waits for a fetch, and the previous keys remain in use for a while.
-    pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<CurrentKeys, KeysUnavailable> {
+    pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<CurrentKeys, AuthError> {
         let flight = {
             let mut state = self.state.lock();
             let fresh = state.seen.is_some_and(|seen| seen.elapsed() < self.refresh);
@@ -87,7 +83,7 @@ impl Issuer {
             flight.filter(|_| !state.failed || self.usable(&state).is_none())
         };
         landed(flight).await;
-        self.usable(&self.state.lock()).ok_or(KeysUnavailable)
+        self.usable(&self.state.lock()).ok_or(AuthError::KeysAway)
     }
 
     /// Keys that are newer than these, if there are any, because a token named a key that these lack.
@@ -95,7 +91,7 @@ impl Issuer {
         self: &Arc<Self>,
         generation: u64,
         tracker: &TaskTracker,
-    ) -> Result<CurrentKeys, KeysUnavailable> {
+    ) -> Result<CurrentKeys, AuthError> {
         let flight = {
             let mut state = self.state.lock();
             match self.usable(&state) {
@@ -108,9 +104,9 @@ impl Issuer {
         let state = self.state.lock();
         match self.usable(&state) {
             // It is unknown whether the key exists.
-            Some(current) if current.0 == generation && state.failed => Err(KeysUnavailable),
+            Some(current) if current.0 == generation && state.failed => Err(AuthError::KeysAway),
             Some(current) => Ok(current),
-            None => Err(KeysUnavailable),
+            None => Err(AuthError::KeysAway),
         }
     }
 

@@ -1,11 +1,13 @@
 //! Connections: accepted one by one, each served in its own task, all joined at the end.
 //!
-//! A Unix socket serves the relays of one user of this machine. Who connects is then known from the socket: he
-//! needs no token, and no proxy stands between.
+//! A Unix socket serves the relays of one user of this machine. The socket tells which user connects, so no token is
+//! needed, and no proxy stands between.
 
 use super::connection_limit::{BusyBody, ConnectionLimit, ConnectionSlot};
 use super::endpoint::Endpoint;
+use super::operator_listener;
 use super::overflow;
+use super::session_registry::StreamPurpose;
 use super::write_timeout::{ClientStream, TimedStream, peek};
 use crate::metrics::OpenGauge;
 use crate::server::Server;
@@ -29,8 +31,6 @@ use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 const LINGER: Duration = Duration::from_secs(2);
 /// How long a client whose connection must make room may take to finish sending a request.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The pause after a connection that could not be accepted.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long a relay may read nothing: its client may be stopped, and its answers have no other copy.
 const RELAY_WRITE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -100,14 +100,15 @@ pub async fn serve(
         // port free.
         () = acceptor.accept(listener) => {}
     }
-    endpoint.end_idle_streams();
+    // Streams that belong to no request.
+    endpoint.registry.end_streams(|purpose| *purpose == StreamPurpose::Standalone);
     drained.await;
     // By now every waiting request has its answer, or will never get one.
     requests.close();
     if tokio::time::timeout(LINGER, requests.wait()).await.is_err() {
         tracing::debug!("requests were left because the server stops");
     }
-    endpoint.end_streams();
+    endpoint.registry.end_streams(|_| true);
     connections.close();
     if tokio::time::timeout(LINGER, connections.wait()).await.is_err() {
         tracing::debug!("connections were cut because the server stops");
@@ -135,17 +136,7 @@ impl Acceptor {
                     Some(slot) => self.serve(stream, peer, slot),
                     None => self.wait_for_slot(stream, peer, place),
                 },
-                Err(error) => {
-                    // Most likely the process has no free file descriptors. Some will be released, so wait a
-                    // little instead of ending or spinning.
-                    tracing::warn!(
-                        event = "http.accept_failed",
-                        listener = "mcp",
-                        error = &error as &dyn std::error::Error,
-                        "cannot accept connection"
-                    );
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
-                }
+                Err(error) => operator_listener::pause("mcp", &error).await,
             }
         }
     }

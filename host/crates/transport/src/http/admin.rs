@@ -3,11 +3,11 @@
 //!
 //! The host provides the checks and the metrics through [`Health`].
 
-use super::host_origin::AllowedNames;
+use super::host_origin::{AllowedNames, named};
 use super::operator_listener;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::Full;
@@ -132,9 +132,7 @@ impl Admin {
         if AllowedNames::default().check(authority, headers).is_ok() {
             return true;
         }
-        let mut hosts = headers.get_all(HOST).iter();
-        let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
-        let (Some(named), None) = (authority.or(header.as_ref()), hosts.next()) else { return false };
+        let Some(named) = named(authority, headers) else { return false };
         let (host, has_user) = (named.host(), named.as_str().contains('@'));
         let is_address = || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         let is_named = || self.settings.names.iter().any(|name| name.eq_ignore_ascii_case(host));
@@ -195,7 +193,7 @@ mod tests {
             AdminSettings { on_network, names: names.iter().map(|name| (*name).to_owned()).collect() };
         let admin = Admin { health: Arc::new(Fine), settings };
         let mut headers = HeaderMap::new();
-        headers.insert(HOST, host.parse().expect("a test's header"));
+        headers.insert(http::header::HOST, host.parse().expect("a test's header"));
         admin.knows(None, &headers)
     }
 

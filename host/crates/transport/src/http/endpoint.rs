@@ -24,9 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::visible::clip;
 use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
+use toolyard_protocol::Revision;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::{Revision, RpcError};
 
 /// The only path that is served (H-1).
 const PATH: &str = "/mcp";
@@ -141,9 +141,8 @@ impl Endpoint {
         }
         // Many people write the address with a slash.
         if uri.path().strip_suffix('/').unwrap_or(uri.path()) != PATH {
-            let error =
-                RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
-            return reply::refuse(StatusCode::NOT_FOUND, &error);
+            let message = format!("Not found: the MCP endpoint of this server is {PATH}");
+            return reply::invalid(StatusCode::NOT_FOUND, message);
         }
         if cors::is_preflight(&method, &headers) {
             return cors::preflight(reply::METHODS, &headers);
@@ -185,16 +184,6 @@ impl Endpoint {
                 }
             }
         }
-    }
-
-    /// Ends the streams that belong to no request, because the server is beginning to stop.
-    pub fn end_idle_streams(&self) {
-        self.registry.end_idle_streams();
-    }
-
-    /// Ends every stream, because the server stops.
-    pub fn end_streams(&self) {
-        self.registry.end_streams();
     }
 
     /// Authenticates a request and counts it, or refuses it. Refused requests are counted by their
@@ -252,10 +241,8 @@ impl Endpoint {
     ) -> Result<Arc<LiveSession>, RefusalReply> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
-            let error = RpcError::invalid_request(
-                "Bad request: the MCP-Session-Id header is required; initialize first",
-            );
-            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
+            let message = "Bad request: the MCP-Session-Id header is required; initialize first";
+            return Err(reply::invalid(StatusCode::BAD_REQUEST, message).into());
         };
         let session = match id.to_str() {
             Ok(id) => self.registry.session(id, &caller.principal).await.map_err(|fault| broken(&fault))?,
@@ -265,9 +252,8 @@ impl Endpoint {
             if let Err(refusal) = self.count(&caller.key, Operation::FailedLookup) {
                 return refusal;
             }
-            let error =
-                RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");
-            reply::refuse(StatusCode::NOT_FOUND, &error).into()
+            let message = "Session not found: it was ended or has expired; initialize again";
+            reply::invalid(StatusCode::NOT_FOUND, message).into()
         })
     }
 }
@@ -282,11 +268,9 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), RefusalReply> {
         return Ok(());
     }
     let names: Vec<_> = Revision::names(Transport::Http).collect();
-    let error = RpcError::invalid_request(format!(
-        "Bad request: unsupported MCP-Protocol-Version; this server speaks {}",
-        names.join(", ")
-    ));
-    Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into())
+    let names = names.join(", ");
+    let message = format!("Bad request: unsupported MCP-Protocol-Version; this server speaks {names}");
+    Err(reply::invalid(StatusCode::BAD_REQUEST, message).into())
 }
 
 /// The value that nearly every client sends, as in the specification.
@@ -303,9 +287,8 @@ pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Resu
         return Ok(());
     }
     let names: Vec<_> = wanted.iter().map(|(kind, sub)| format!("{kind}/{sub}")).collect();
-    let error =
-        RpcError::invalid_request(format!("Not acceptable: the client must accept {}", names.join(" and ")));
-    Err(reply::refuse(StatusCode::NOT_ACCEPTABLE, &error).into())
+    let message = format!("Not acceptable: the client must accept {}", names.join(" and "));
+    Err(reply::invalid(StatusCode::NOT_ACCEPTABLE, message).into())
 }
 
 /// The answer if the store fails before a JSON-RPC request is read.

@@ -6,6 +6,7 @@
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
+use std::borrow::Cow;
 
 /// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +52,7 @@ impl AllowedNames {
     /// # Errors
     /// The reason for the refusal.
     pub fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), HostOriginError> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
-        let named = authority.or(header.as_ref());
-        // No host or two: no correct client sends that.
-        if hosts.next().is_some() || !named.is_some_and(|named| self.serves(named)) {
+        if !named(authority, headers).is_some_and(|named| self.serves(&named)) {
             return Err(HostOriginError::Host);
         }
         let mut origins = headers.get_all(ORIGIN).iter();
@@ -85,6 +82,14 @@ impl AllowedNames {
                     && name.port == explicit_port(encrypted, &authority)
             })
     }
+}
+
+/// The server that a request names by its target or its `Host`. `None` if there is no host or two: no correct client
+/// sends that.
+pub(super) fn named<'a>(target: Option<&'a Authority>, headers: &HeaderMap) -> Option<Cow<'a, Authority>> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let header = hosts.next().and_then(|value| value.to_str().ok()?.parse().ok());
+    target.map(Cow::Borrowed).or(header.map(Cow::Owned)).filter(|_| hosts.next().is_none())
 }
 
 /// A configured value that should be a host or an origin.

@@ -37,21 +37,25 @@ pub async fn serve<F: Future<Output = ()> + Send + 'static>(
                     drop(permit);
                 });
             }
-            Err(error) => {
-                tracing::warn!(
-                    event = "http.accept_failed",
-                    listener = name,
-                    error = &error as &dyn std::error::Error,
-                    "cannot accept connection"
-                );
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-            }
+            Err(error) => pause(name, &error).await,
         }
     }
     connections.close();
     if tokio::time::timeout(LINGER, connections.wait()).await.is_err() {
         tracing::debug!(listener = name, "connections were cut because the host stops");
     }
+}
+
+/// Pauses after a connection that could not be accepted. Most likely the process has no free file descriptors. Some will
+/// be released, so a listener waits a little instead of ending or spinning.
+pub(super) async fn pause(listener: &'static str, error: &io::Error) {
+    tracing::warn!(
+        event = "http.accept_failed",
+        listener,
+        error = error as &dyn std::error::Error,
+        "cannot accept connection"
+    );
+    tokio::time::sleep(ACCEPT_AGAIN).await;
 }
 
 async fn accept(

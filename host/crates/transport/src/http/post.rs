@@ -28,7 +28,7 @@ use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::claim::{self, VersionClaim};
 use toolyard_protocol::{
-    DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
+    DecodeError, Id, Incoming, Message, Method, RawJson, Revision, TraceContext, response, tasks,
 };
 
 /// How long after the announced retry a client may still return to the stream of a request that only reads.
@@ -334,10 +334,8 @@ fn check_kind(headers: &HeaderMap) -> Result<(), RefusalReply> {
     if is_json && is_plain {
         return Ok(());
     }
-    let error = RpcError::invalid_request(
-        "Unsupported media type: the body must be application/json, not compressed",
-    );
-    Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error).into())
+    let message = "Unsupported media type: the body must be application/json, not compressed";
+    Err(reply::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into())
 }
 
 /// The trace that the headers name. A `tracestate` may span several headers.

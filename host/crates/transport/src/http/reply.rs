@@ -32,11 +32,9 @@ pub(crate) const METADATA_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// The body of an answer.
 pub(crate) enum ReplyBody {
-    /// The whole body; `None` if it is empty or was already read.
-    Whole(Option<Bytes>),
-    /// A whole body that tells its client of a task. If it is dropped before it is written, it cancels the
-    /// task.
-    HandingOver(Option<(Bytes, Handover)>),
+    /// The whole body; `None` if it is empty or was already read. A handover is present if the body tells its client of
+    /// a task. If it is dropped before the body is written, it cancels the task.
+    Whole(Option<Bytes>, Option<Handover>),
     /// A stream of events.
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<OpenGauge>),
 }
@@ -59,11 +57,12 @@ impl Body for ReplyBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::HandingOver(handle) => Poll::Ready(handle.take().map(|(bytes, handover)| {
-                handover.mark_delivered();
-                Ok(Frame::data(bytes))
-            })),
+            Self::Whole(bytes, handover) => {
+                if let Some(handover) = handover.take() {
+                    handover.mark_delivered();
+                }
+                Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+            }
             Self::Events(events, _) => {
                 events.as_mut().poll_next(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
@@ -71,14 +70,12 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None) | Self::HandingOver(None))
+        matches!(self, Self::Whole(None, _))
     }
 
     fn size_hint(&self) -> SizeHint {
-        let exact = |bytes: Option<&Bytes>| SizeHint::with_exact(bytes.map_or(0, |bytes| bytes.len() as u64));
         match self {
-            Self::Whole(bytes) => exact(bytes.as_ref()),
-            Self::HandingOver(handle) => exact(handle.as_ref().map(|(bytes, _)| bytes)),
+            Self::Whole(bytes, _) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Self::Events(..) => SizeHint::default(),
         }
     }
@@ -94,12 +91,15 @@ pub(crate) struct RefusalReason(pub String);
 /// A refusal; boxed, because it is rare and large.
 pub(crate) type RefusalReply = Box<Reply>;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
 /// A reply that is a JSON object.
 pub(crate) fn json(message: Bytes) -> Reply {
-    let mut reply = Response::new(ReplyBody::Whole(Some(message)));
-    reply.headers_mut().insert(CONTENT_TYPE, JSON);
+    handing_over(message, None)
+}
+
+/// A reply that is a JSON object, and that tells its client of a new task if there is a handover.
+fn handing_over(message: Bytes, handover: Option<Handover>) -> Reply {
+    let mut reply = Response::new(ReplyBody::Whole(Some(message), handover));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
 }
 
@@ -108,19 +108,14 @@ pub(crate) fn for_browsers() -> Reply {
     const TEXT: &[u8] = b"Toolyard serves the Model Context Protocol here, at /mcp, for MCP clients.\n\n\
         To add it to a client: toolyard connect CLIENT\n\
         To see it in a browser: toolyard console --open\n";
-    let mut reply = Response::new(ReplyBody::Whole(Some(Bytes::from_static(TEXT))));
+    let mut reply = Response::new(ReplyBody::Whole(Some(Bytes::from_static(TEXT)), None));
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply
 }
 
-/// A reply that is a JSON object, and that tells its client of a new task.
-fn handing_over(message: Bytes, handover: Handover) -> Reply {
-    json(Bytes::new()).map(|_| ReplyBody::HandingOver(Some((message, handover))))
-}
-
 /// A status and nothing else.
 pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Response::new(ReplyBody::Whole(None));
+    let mut reply = Response::new(ReplyBody::Whole(None, None));
     *reply.status_mut() = status;
     reply
 }
@@ -131,6 +126,11 @@ pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Reply {
     *reply.status_mut() = status;
     reply.extensions_mut().insert(RefusalReason(error.message.clone()));
     reply
+}
+
+/// An HTTP error that tells the client what is wrong with its request.
+pub(crate) fn invalid(status: StatusCode, message: impl Into<String>) -> Reply {
+    refuse(status, &RpcError::invalid_request(message))
 }
 
 /// The answer to a request whose sender is unknown or not allowed (A-3).
@@ -176,10 +176,7 @@ fn seconds(time: Duration) -> HeaderValue {
 /// An answer as one object.
 pub(crate) fn answer(answer: Answer, auth: &Auth) -> Reply {
     let Answer { message, status, handover, .. } = answer;
-    let mut reply = match handover {
-        Some(handover) => handing_over(message, handover),
-        None => json(message),
-    };
+    let mut reply = handing_over(message, handover);
     *reply.status_mut() = match status {
         Status::Done => return reply,
         Status::BadRequest => StatusCode::BAD_REQUEST,
@@ -228,14 +225,13 @@ pub(crate) fn while_good(reply: Reply, server: &Arc<Server>, principal: &Arc<Pri
             };
             ReplyBody::Events(Box::pin(events.take_until(Box::pin(over))), open)
         }
-        whole @ (ReplyBody::Whole(_) | ReplyBody::HandingOver(_)) => whole,
+        whole @ ReplyBody::Whole(..) => whole,
     })
 }
 
 /// `405` (H-8).
 pub(crate) fn not_allowed(methods: &'static str) -> Reply {
-    let error = RpcError::invalid_request(format!("this address takes {methods}"));
-    let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, &error);
+    let mut reply = invalid(StatusCode::METHOD_NOT_ALLOWED, format!("this address takes {methods}"));
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     reply
 }
@@ -261,23 +257,20 @@ impl From<HostOriginError> for Reply {
                 "Forbidden: pages of this origin may not call this server; add it to `origins` in [http]"
             }
         };
-        refuse(StatusCode::FORBIDDEN, &RpcError::invalid_request(message))
+        invalid(StatusCode::FORBIDDEN, message)
     }
 }
 
 pub(crate) fn bad_body(why: BodyError, most: usize) -> Reply {
     match why {
-        BodyError::TooLarge => refuse(
+        BodyError::TooLarge => invalid(
             StatusCode::PAYLOAD_TOO_LARGE,
-            &RpcError::invalid_request(format!("the body is larger than {most} bytes (wire.message)")),
+            format!("the body is larger than {most} bytes (wire.message)"),
         ),
-        BodyError::TooSlow => refuse(
-            StatusCode::REQUEST_TIMEOUT,
-            &RpcError::invalid_request("the body did not arrive in time (wire.body-time)"),
-        ),
-        BodyError::Broken => {
-            refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request("the body broke off"))
+        BodyError::TooSlow => {
+            invalid(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time (wire.body-time)")
         }
+        BodyError::Broken => invalid(StatusCode::BAD_REQUEST, "the body broke off"),
         BodyError::NoRoom(no_room) => {
             let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &no_room.fault().rpc());
             let retry = seconds(Duration::from_millis(RETRY_AFTER_MS));

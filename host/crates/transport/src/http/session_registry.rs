@@ -206,8 +206,7 @@ impl Registry {
     /// Checks all sessions in memory whose clients only listen. Stops if the store does not answer, because
     /// the caller has other duties.
     pub async fn look_at_all(&self) {
-        let all: Vec<_> = self.live.lock().values().cloned().collect();
-        for session in all {
+        for session in self.all() {
             if self.start_look(&session) && matches!(self.read_status(&session).await, StoredStatus::Unknown)
             {
                 return;
@@ -295,7 +294,7 @@ impl Registry {
         };
         if let Some(live) = live {
             live.client.inflight.cancel_all(StopCause::Ended);
-            live.end_streams();
+            live.end_streams(|_| true);
         }
     }
 
@@ -306,8 +305,7 @@ impl Registry {
 
     /// Sends every client the changes that concern it, each on one stream.
     pub async fn tell_all(&self, changes: &Changes) {
-        let all: Vec<_> = self.live.lock().values().cloned().collect();
-        for session in all {
+        for session in self.all() {
             for message in changes.messages(&self.server.dispatch, &session.client).await {
                 session.tell(message);
             }
@@ -316,26 +314,20 @@ impl Registry {
 
     /// Drops streams that were kept long enough.
     pub fn forget_old(&self) {
-        let all: Vec<_> = self.live.lock().values().cloned().collect();
-        for session in all {
+        for session in self.all() {
             session.forget_old();
         }
     }
 
-    /// Ends the streams that belong to no request.
-    pub fn end_idle_streams(&self) {
-        let all: Vec<_> = self.live.lock().values().cloned().collect();
-        for session in all {
-            session.end_idle_streams();
+    /// Ends the streams of this purpose.
+    pub fn end_streams(&self, of: fn(&StreamPurpose) -> bool) {
+        for session in self.all() {
+            session.end_streams(of);
         }
     }
 
-    /// Ends every stream.
-    pub fn end_streams(&self) {
-        let all: Vec<_> = self.live.lock().values().cloned().collect();
-        for session in all {
-            session.end_streams();
-        }
+    fn all(&self) -> Vec<Arc<LiveSession>> {
+        self.live.lock().values().cloned().collect()
     }
 
     fn count(&self, live: &HashMap<SessionId, Arc<LiveSession>>) {
@@ -431,16 +423,8 @@ impl LiveSession {
         open().find(|kept| kept.stream.is_read()).or_else(|| open().next()).map(|kept| kept.stream.clone())
     }
 
-    fn end_idle_streams(&self) {
-        for kept in &self.streams.lock().kept {
-            if kept.purpose == StreamPurpose::Standalone {
-                kept.stream.end(None);
-            }
-        }
-    }
-
-    fn end_streams(&self) {
-        for kept in &self.streams.lock().kept {
+    fn end_streams(&self, of: fn(&StreamPurpose) -> bool) {
+        for kept in self.streams.lock().kept.iter().filter(|kept| of(&kept.purpose)) {
             kept.stream.end(None);
         }
     }

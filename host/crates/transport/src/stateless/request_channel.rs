@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::Duration;
 use toolyard_dispatch::{ClientChannel, ClientRoute, Notice, RouteScope, TaskId};
 use toolyard_protocol::{LogLevel, notification, progress};
 
@@ -57,9 +56,6 @@ impl ClientChannel for RequestChannel {
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         None
     }
-
-    /// Does nothing: a client cannot return to a stream (26H-12).
-    fn release(&self, _retry: Duration) {}
 }
 
 #[cfg(test)]

@@ -115,14 +115,14 @@ impl Terminal {
         while let Some(Question { key, id, method, params }) = questions.recv().await {
             let recorded = key.as_ref().and_then(|key| self.state.lock().answers.as_mut()?.give(key));
             let response = match recorded {
-                Some(given) => given.response(),
+                Some(given) => given.map(|members| RawJson::of(&members)),
                 None if self.person => self.ask_person(method, params).await,
                 None => {
                     self.bar.suspend(|| output::tell_text(&unanswered(key.as_deref(), &method, &params)));
                     refusal(&method)
                 }
             };
-            if let (Some(key), Some(given)) = (key, Given::of(&response)) {
+            if let (Some(key), Some(given)) = (key, answers::answer_of(&response)) {
                 self.state.lock().given.push((key, given));
             }
             if let Err(fault) = dispatch.take_response(&caller, &id, response).await {
@@ -177,16 +177,16 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
         _ => return Err(RpcError::invalid_params(format!("a terminal cannot answer {method}"))),
     };
     tell!("{}", form.message);
-    if let Some(url) = &form.url {
-        tell!("  {}", visible::line(url));
-        return Ok(match line("Open this page? [y/N] ", input).as_deref().map(str::trim) {
-            Some("y" | "Y" | "yes") => action("accept"),
-            _ => action("decline"),
-        });
-    }
-    if form.fields.is_empty() {
-        return Ok(match line("Agree? [y/N] ", input).as_deref().map(str::trim) {
-            Some("y" | "Y" | "yes") => RawJson::trusted(r#"{"action":"accept","content":{}}"#),
+    if form.url.is_some() || form.fields.is_empty() {
+        let (prompt, accepted) = match &form.url {
+            Some(url) => {
+                tell!("  {}", visible::line(url));
+                ("Open this page? [y/N] ", r#"{"action":"accept"}"#)
+            }
+            None => ("Agree? [y/N] ", r#"{"action":"accept","content":{}}"#),
+        };
+        return Ok(match line(prompt, input).as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => RawJson::trusted(accepted),
             _ => action("decline"),
         });
     }
@@ -262,8 +262,6 @@ impl ClientChannel for Terminal {
     fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         self.questions.clone().map(|questions| Arc::new(questions) as Arc<dyn ClientRoute>)
     }
-
-    fn release(&self, _retry: Duration) {}
 
     fn reported(&self, report: &Report) {
         if matches!(report, Report::Progress(_)) {

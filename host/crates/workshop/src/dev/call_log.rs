@@ -43,7 +43,7 @@ impl CallLog {
             members.extend(more);
         }
         let text = format!("#{} {} {text}", call.number, call.tool);
-        self.show.say(event, colour, text, members.into());
+        self.show.say(event, colour, &text, members.into());
     }
 
     fn reported(&self, call: &ObservedCall<'_>, report: &Report) {
@@ -133,7 +133,7 @@ impl CallLog {
             },
         };
         json["file"] = name.into();
-        self.show.say(event, colour, format!("{name}: {text}"), json);
+        self.show.say(event, colour, &format!("{name}: {text}"), json);
     }
 }
 

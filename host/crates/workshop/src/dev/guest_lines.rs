@@ -30,12 +30,12 @@ impl<S: Subscriber> Layer<S> for GuestLines {
         {
             let text = format!("{tool} {stream}: {}", clipped(&message));
             let json = json!({"plugin": plugin, "tool": tool, "stream": stream, "line": message});
-            return self.0.say("guest", RESET, text, json);
+            return self.0.say("guest", RESET, &text, json);
         }
         let colour = if level <= Level::WARN { RED } else { DIM };
         let (level, fields) = (level.as_str().to_lowercase(), format!("{source}{rest}"));
         let json = json!({"level": level, "message": message, "fields": fields.trim()});
-        self.0.say("host", colour, format!("{level}: {message}{fields}"), json);
+        self.0.say("host", colour, &format!("{level}: {message}{fields}"), json);
     }
 }
 

@@ -22,20 +22,6 @@ const MAX_SHOWN_CHARS: usize = 300;
 /// Larger values (bytes) are shown as shortened texts in JSON.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// An event to show.
-pub struct Shown {
-    /// The event, in one word.
-    pub event: &'static str,
-    /// The control sequence for the colour of the word: [`DIM`] for what is of minor interest, [`GREEN`] for success,
-    /// [`RED`] for a failure, [`YELLOW`] for a question to a person, [`CYAN`] for a request of a client, [`RESET`] for
-    /// the rest.
-    pub colour: &'static str,
-    /// For people.
-    pub text: String,
-    /// For programs: an object.
-    pub json: Value,
-}
-
 /// Prints lines on a separate thread.
 pub struct Show {
     lines: mpsc::Sender<Option<Styled>>,
@@ -65,20 +51,26 @@ impl Show {
         Ok(Arc::new(Self { lines, lost: AtomicU64::new(0), json, colours, clock, writer }))
     }
 
-    /// Shows an event without waiting; leaves it out if the queue is full.
-    pub fn say(&self, event: &'static str, colour: &'static str, text: String, json: Value) {
+    /// Shows an event without waiting; leaves it out if the queue is full. The event is one word, `text` is for people,
+    /// and `json`, an object, is for programs. `colour` is the control sequence for the colour of the word: [`DIM`] for
+    /// what is of minor interest, [`GREEN`] for success, [`RED`] for a failure, [`YELLOW`] for a question to a person,
+    /// [`CYAN`] for a request of a client, [`RESET`] for the rest.
+    pub fn say(&self, event: &'static str, colour: &'static str, text: &str, json: Value) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        let line = self.line(&Shown { event, colour, text, json });
-        let line = if lost > 0 { self.line(&left_out(lost)).styled(&line) } else { line };
+        let mut line = self.line(event, colour, text, json);
+        if lost > 0 {
+            let text = format!("{lost} lines were left out: too much happened at once");
+            line = self.line("lost", RED, &text, serde_json::json!({"lines": lost})).styled(&line);
+        }
         if self.lines.try_send(Some(line)).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
 
     /// Shows an event in any case.
-    pub async fn whole(&self, shown: &Shown) {
+    pub async fn whole(&self, event: &'static str, colour: &'static str, text: &str, json: Value) {
         // The thread ends only at the very end.
-        drop(self.lines.send(Some(self.line(shown))).await);
+        drop(self.lines.send(Some(self.line(event, colour, text, json))).await);
     }
 
     /// Waits until all lines are written.
@@ -88,36 +80,27 @@ impl Show {
         drop(writer.map(JoinHandle::join));
     }
 
-    fn line(&self, shown: &Shown) -> Styled {
+    fn line(&self, event: &'static str, colour: &'static str, text: &str, json: Value) -> Styled {
         let now = self.clock.now().to_string();
         if self.json {
             let mut line = Map::new();
             line.insert("time".to_owned(), now.into());
-            line.insert("event".to_owned(), shown.event.into());
-            if let Value::Object(members) = &shown.json {
-                line.extend(members.clone());
+            line.insert("event".to_owned(), event.into());
+            if let Value::Object(members) = json {
+                line.extend(members);
             }
             return Styled::json(&format!("{}\n", Value::from(line)));
         }
         // The output of the person's own build has no time in front.
-        if shown.event == "output" {
-            return Styled::default().text(&shown.text).text("\n");
+        if event == "output" {
+            return Styled::default().text(text).text("\n");
         }
         let clock = now.get(11..19).unwrap_or(&now);
-        let word = format!("{:<9}", shown.event);
-        let text = shown.text.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
-        let (dim, colour, reset) = if self.colours { (DIM, shown.colour, RESET) } else { ("", "", "") };
+        let word = format!("{event:<9}");
+        let text = text.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
+        let (dim, colour, reset) = if self.colours { (DIM, colour, RESET) } else { ("", "", "") };
         let line = Styled::default().control(dim).text(clock).control(reset).text(" ");
         line.control(colour).text(&word).control(reset).text(" ").line(&text).text("\n")
-    }
-}
-
-fn left_out(lost: u64) -> Shown {
-    Shown {
-        event: "lost",
-        colour: RED,
-        text: format!("{lost} lines were left out: too much happened at once"),
-        json: serde_json::json!({"lines": lost}),
     }
 }
 
@@ -158,17 +141,17 @@ mod tests {
         Show { lines, lost: AtomicU64::new(0), json, colours: false, clock, writer }
     }
 
-    fn shown(text: &str) -> Shown {
-        Shown { event: "call", colour: CYAN, text: text.to_owned(), json: serde_json::json!({"call": 1}) }
+    fn line(show: &Show, text: &str) -> Styled {
+        show.line("call", CYAN, text, serde_json::json!({"call": 1}))
     }
 
     #[test]
     fn a_line_has_the_time_in_front_and_steers_nothing() {
-        let line = show(false).line(&shown("a\nb\u{1b}[2J\n"));
-        let line = line.as_str();
-        assert_eq!(&line[8..], " call      a ⏎ b\\u{1b}[2J\n");
-        assert!(line[..8].split(':').all(|part| part.parse::<u8>().is_ok()), "{line}");
-        let line: Value = serde_json::from_str(show(true).line(&shown("a")).as_str()).expect("JSON");
+        let text = line(&show(false), "a\nb\u{1b}[2J\n");
+        let text = text.as_str();
+        assert_eq!(&text[8..], " call      a ⏎ b\\u{1b}[2J\n");
+        assert!(text[..8].split(':').all(|part| part.parse::<u8>().is_ok()), "{text}");
+        let line: Value = serde_json::from_str(line(&show(true), "a").as_str()).expect("JSON");
         assert_eq!((&line["event"], &line["call"]), (&"call".into(), &1.into()));
         assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')));
     }
@@ -189,7 +172,7 @@ mod tests {
     fn what_does_not_fit_is_counted() {
         let (lines, mut queue) = mpsc::channel(1);
         let show = Show { lines, ..show(true) };
-        let say = || show.say("call", CYAN, "a".to_owned(), Value::Null);
+        let say = || show.say("call", CYAN, "a", Value::Null);
         (0..4).for_each(|_| say());
         drop(queue.try_recv());
         say();

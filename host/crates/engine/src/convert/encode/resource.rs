@@ -1,7 +1,7 @@
 //! Encodes listings and contents of resources as MCP (R-2 to R-4). One answer goes into one buffer,
 //! which the output limit bounds.
 
-use super::{Bounded, Members, members};
+use super::{Bounded, members};
 use crate::bindings::exports::toolyard::plugin::resources::{Body, Contents, Entry, Page, Template};
 use crate::component::describe::check_icons;
 use crate::limits::failure::Failure;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toolyard_task::provider::ProviderAnswer;
+use toolyard_task::wire::members::Member;
 use toolyard_task::wire::visible::clip;
 use toolyard_task::wire::{MAX_URI_BYTES, RawJson, is_uri};
 
@@ -146,11 +147,9 @@ impl Listed {
         out.string(uri.1)?;
         out.raw(",\"name\":")?;
         out.string(name)?;
-        for (name, value) in &members {
+        for member in &members {
             out.raw(",")?;
-            out.string(name)?;
-            out.raw(":")?;
-            out.raw(value.get())?;
+            out.member(member)?;
         }
         out.raw("}")?;
         self.places.push(begin..self.out.bytes.len());
@@ -165,18 +164,18 @@ impl Listed {
 
 /// Checks the types of the members that MCP defines. A strict client rejects a whole listing that
 /// has one malformed entry.
-fn check(members: &Members<'_>, uri: &str) -> Result<(), String> {
-    for (name, value) in members {
-        let name = name.as_ref();
+fn check(members: &[Member<'_>], uri: &str) -> Result<(), String> {
+    for member in members {
+        let (name, value) = (member.text().unwrap_or_default(), member.value.get());
         if name == uri || name == "name" {
             return Err(format!("has a `{name}`, which stands beside it"));
         }
-        let fits = match name {
-            "title" | "description" | "mimeType" => value.get().starts_with('"'),
-            "size" => serde_json::from_str::<u64>(value.get()).is_ok(),
-            "_meta" => value.get().starts_with('{'),
-            "icons" => check_icons(&RawJson::trusted(value.get().to_owned())).is_ok(),
-            "annotations" => annotations(value.get())?,
+        let fits = match name.as_str() {
+            "title" | "description" | "mimeType" => value.starts_with('"'),
+            "size" => serde_json::from_str::<u64>(value).is_ok(),
+            "_meta" => value.starts_with('{'),
+            "icons" => check_icons(&RawJson::trusted(value.to_owned())).is_ok(),
+            "annotations" => annotations(value)?,
             _ => true,
         };
         if !fits {
@@ -190,23 +189,24 @@ fn check(members: &Members<'_>, uri: &str) -> Result<(), String> {
 fn annotations(text: &str) -> Result<bool, String> {
     let Ok(given) = serde_json::from_str::<BTreeMap<String, Value>>(text) else { return Ok(false) };
     for (name, value) in &given {
-        let fits = match name.as_str() {
-            "audience" => value.as_array().is_some_and(|roles| {
-                roles.iter().all(|role| matches!(role.as_str(), Some("user" | "assistant")))
-            }),
-            "priority" => value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number)),
-            "lastModified" => value
-                .as_str()
-                .is_some_and(|text| text.contains('T') && text.parse::<jiff::Timestamp>().is_ok()),
-            _ => true,
+        let (fits, expected) = match name.as_str() {
+            "audience" => {
+                let is_role = |role: &Value| matches!(role.as_str(), Some("user" | "assistant"));
+                let fits = value.as_array().is_some_and(|roles| roles.iter().all(is_role));
+                (fits, "an array of `user` and `assistant`")
+            }
+            "priority" => {
+                let fits = value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number));
+                (fits, "a number from 0 to 1")
+            }
+            "lastModified" => {
+                let is_moment = |text: &str| text.contains('T') && text.parse::<jiff::Timestamp>().is_ok();
+                (value.as_str().is_some_and(is_moment), "a moment such as 2026-11-21T12:00:00Z")
+            }
+            _ => continue,
         };
         if !fits {
-            return Err(match name.as_str() {
-                "audience" => "has an `annotations.audience` that is not an array of `user` and `assistant`",
-                "priority" => "has an `annotations.priority` that is not a number from 0 to 1",
-                _ => "has an `annotations.lastModified` that is not a moment such as 2026-11-21T12:00:00Z",
-            }
-            .to_owned());
+            return Err(format!("has an `annotations.{name}` that is not {expected}"));
         }
     }
     Ok(true)

@@ -7,7 +7,9 @@ use super::shape::{Case, Field, Integer, Shape};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize as _;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use serde_json::value::RawValue;
 use std::cell::RefCell;
 use std::fmt;
@@ -89,81 +91,220 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Val;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Val, D::Error> {
-        let place = self.place;
+        // The text of a number tells more than its value.
+        let read = match self.shape {
+            Shape::Integer(integer) => integer_of(*integer, <&RawValue>::deserialize(reader)?.get()),
+            Shape::F32 => float_of(<&RawValue>::deserialize(reader)?.get(), f32::INFINITY).map(Val::Float32),
+            Shape::F64 => float_of(<&RawValue>::deserialize(reader)?.get(), f64::INFINITY).map(Val::Float64),
+            Shape::Option(_) => return reader.deserialize_option(self),
+            _ => return reader.deserialize_any(self),
+        };
+        read.map_err(|why| self.place.fail(why))
+    }
+}
+
+/// Visits a value of the seed's shape.
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Val;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.shape {
+            Shape::Bool => "a boolean",
+            Shape::Integer(_) | Shape::F32 | Shape::F64 => "a number",
+            Shape::Char | Shape::String | Shape::Enum(_) => "a string",
+            Shape::List(_) if self.shape.is_bytes() => "a string in base64, or an array of bytes",
+            Shape::Map(entry) if entry.0 != Shape::String => "an array of pairs",
+            Shape::List(_) | Shape::FixedList(..) | Shape::Tuple(_) | Shape::Flags(_) => "an array",
+            Shape::Map(_) | Shape::Record(_) => "an object",
+            Shape::Variant(_) | Shape::Result(_) => {
+                "the name of a case, or an object with one member, named for a case"
+            }
+            Shape::Option(some) if some.is_nullable() => "null or {\"some\": …}",
+            Shape::Option(_) => "null or a value",
+        })
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Val, E> {
         match self.shape {
-            Shape::Bool => bool::deserialize(reader).map(Val::Bool),
-            Shape::Integer(integer) => {
-                let text = <&RawValue>::deserialize(reader)?.get();
-                integer_of(*integer, text).map_err(|why| place.fail(why))
-            }
-            Shape::F32 => {
-                let text = <&RawValue>::deserialize(reader)?.get();
-                float_of(text, f32::INFINITY).map(Val::Float32).map_err(|why| place.fail(why))
-            }
-            Shape::F64 => {
-                let text = <&RawValue>::deserialize(reader)?.get();
-                float_of(text, f64::INFINITY).map(Val::Float64).map_err(|why| place.fail(why))
-            }
+            Shape::Bool => Ok(Val::Bool(value)),
+            _ => Err(E::invalid_type(Unexpected::Bool(value), &self)),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Val, E> {
+        let Self { shape, place } = self;
+        match shape {
+            Shape::String => Ok(Val::String(text.to_owned())),
             Shape::Char => {
-                let text = String::deserialize(reader)?;
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
                     (Some(one), None) => Ok(Val::Char(one)),
                     _ => Err(place.fail("a string of one character was expected".to_owned())),
                 }
             }
-            Shape::String => String::deserialize(reader).map(Val::String),
-            Shape::List(item) if self.shape.is_bytes() => {
-                reader.deserialize_any(BytesVisitor(ItemsVisitor { seed: self.of(item), length: None }))
+            Shape::Enum(names) => match names.iter().find(|name| *name == text) {
+                Some(name) => Ok(Val::Enum(name.clone())),
+                None => Err(place.fail(unknown(text, names))),
+            },
+            Shape::List(_) if shape.is_bytes() => match STANDARD.decode(text) {
+                Ok(bytes) => Ok(Val::List(bytes.into_iter().map(Val::U8).collect())),
+                Err(error) => Err(place.fail(format!("it is not base64: {error}"))),
+            },
+            Shape::Variant(_) | Shape::Result(_) => {
+                let case = self.case(text)?;
+                match &case.payload {
+                    None => Ok(self.of_case(case, None)),
+                    Some(_) => Err(place.fail(format!("the case `{text}` has a value: {{\"{text}\": …}}"))),
+                }
             }
-            Shape::List(item) => {
-                let items = ItemsVisitor { seed: self.of(item), length: None };
-                reader.deserialize_seq(items).map(Val::List)
-            }
+            _ => Err(E::invalid_type(Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Val, E> {
+        Ok(Val::Option(None))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Val, E> {
+        match self.shape {
+            Shape::Option(_) => Ok(Val::Option(None)),
+            _ => Err(E::invalid_type(Unexpected::Unit, &self)),
+        }
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, reader: D) -> Result<Val, D::Error> {
+        match self.shape {
+            // An option of an option is `{"some": …}`.
+            Shape::Option(some) if some.is_nullable() => reader.deserialize_map(self),
+            Shape::Option(some) => Ok(Val::Option(Some(Box::new(self.of(some).deserialize(reader)?)))),
+            _ => reader.deserialize_any(self),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Val, A::Error> {
+        match self.shape {
+            Shape::List(item) => Ok(Val::List(self.items(item, seq)?)),
             Shape::FixedList(item, length) => {
-                let items = ItemsVisitor { seed: self.of(item), length: Some(*length) };
-                reader.deserialize_seq(items).map(Val::FixedLengthList)
+                let items = self.items(item, seq)?;
+                if items.len() != *length as usize {
+                    let why = format!("{} items, where there must be {length}", items.len());
+                    return Err(self.place.fail(why));
+                }
+                Ok(Val::FixedLengthList(items))
             }
-            Shape::Map(entry) if entry.0 == Shape::String => {
-                reader.deserialize_map(EntriesVisitor { seed: self.of(&entry.1) }).map(Val::Map)
-            }
-            Shape::Map(entry) => {
-                let pairs = PairsVisitor { key: self.of(&entry.0), value: self.of(&entry.1) };
-                reader.deserialize_seq(pairs).map(Val::Map)
-            }
-            Shape::Record(fields) => {
-                let values = reader.deserialize_map(FieldsVisitor { fields, place })?;
-                Ok(Val::Record(fields.iter().map(|field| field.name.clone()).zip(values).collect()))
-            }
-            Shape::Tuple(items) => reader.deserialize_seq(TupleVisitor { items, place }).map(Val::Tuple),
-            Shape::Variant(cases) => {
-                let (name, payload) = reader.deserialize_any(CaseVisitor { cases, place })?;
-                Ok(Val::Variant(name, payload))
-            }
-            Shape::Enum(names) => {
-                let name = String::deserialize(reader)?;
-                if names.contains(&name) {
-                    Ok(Val::Enum(name))
-                } else {
-                    Err(place.fail(unknown(&name, names)))
+            Shape::Tuple(items) => {
+                let wrong = || self.place.fail(format!("an array of {} items was expected", items.len()));
+                let mut values = Vec::with_capacity(items.len());
+                for (index, shape) in items.iter().enumerate() {
+                    let value =
+                        self.place.within(Step::Index(index), || seq.next_element_seed(self.of(shape)))?;
+                    values.push(value.ok_or_else(wrong)?);
+                }
+                match seq.next_element::<IgnoredAny>()? {
+                    None => Ok(Val::Tuple(values)),
+                    Some(_) => Err(wrong()),
                 }
             }
             Shape::Flags(names) => {
-                let mut given = Vec::<String>::deserialize(reader)?;
-                if let Some(name) = given.iter().find(|name| !names.contains(name)) {
-                    return Err(place.fail(unknown(name, names)));
+                let mut given = Vec::new();
+                while let Some(name) = seq.next_element::<String>()? {
+                    if !names.contains(&name) {
+                        return Err(self.place.fail(unknown(&name, names)));
+                    }
+                    given.push(name);
                 }
                 given.sort_unstable();
                 given.dedup();
                 Ok(Val::Flags(given))
             }
-            Shape::Option(some) => reader
-                .deserialize_option(OptionVisitor(self.of(some)))
-                .map(|some| Val::Option(some.map(Box::new))),
-            Shape::Result(cases) => {
-                let (name, payload) = reader.deserialize_any(CaseVisitor { cases: &**cases, place })?;
-                Ok(Val::Result(if name == cases[0].name { Ok(payload) } else { Err(payload) }))
+            Shape::Map(entry) if entry.0 != Shape::String => {
+                let mut entries = Vec::new();
+                while let Some(pair) = seq.next_element_seed(Pair(self.of(&entry.0), self.of(&entry.1)))? {
+                    entries.push(pair);
+                }
+                Ok(Val::Map(entries))
             }
+            _ => Err(A::Error::invalid_type(Unexpected::Seq, &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Val, A::Error> {
+        let place = self.place;
+        match self.shape {
+            Shape::Map(entry) if entry.0 == Shape::String => {
+                let mut entries = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    entries.push((Val::String(name), map.next_value_seed(self.of(&entry.1))?));
+                }
+                Ok(Val::Map(entries))
+            }
+            Shape::Record(fields) => {
+                let values = FieldsVisitor { fields, place }.visit_map(map)?;
+                Ok(Val::Record(fields.iter().map(|field| field.name.clone()).zip(values).collect()))
+            }
+            Shape::Variant(_) | Shape::Result(_) => {
+                let one = || place.fail("an object with one member was expected".to_owned());
+                let case = self.case(&map.next_key::<String>()?.ok_or_else(one)?)?;
+                let payload = match &case.payload {
+                    Some(shape) => {
+                        let step = Step::Name(&case.name);
+                        Some(Box::new(place.within(step, || map.next_value_seed(self.of(shape)))?))
+                    }
+                    None => {
+                        map.next_value::<()>()?;
+                        None
+                    }
+                };
+                match map.next_key::<IgnoredAny>()? {
+                    None => Ok(self.of_case(case, payload)),
+                    Some(_) => Err(one()),
+                }
+            }
+            Shape::Option(some) => {
+                let wrong = || place.fail("{\"some\": …} was expected".to_owned());
+                if map.next_key::<String>()?.as_deref() != Some("some") {
+                    return Err(wrong());
+                }
+                let value = map.next_value_seed(self.of(some))?;
+                match map.next_key::<IgnoredAny>()? {
+                    None => Ok(Val::Option(Some(Box::new(value)))),
+                    Some(_) => Err(wrong()),
+                }
+            }
+            _ => Err(A::Error::invalid_type(Unexpected::Map, &self)),
+        }
+    }
+}
+
+impl<'a> Seed<'a> {
+    /// The items of an array.
+    fn items<'de, A: SeqAccess<'de>>(self, item: &'a Shape, mut seq: A) -> Result<Vec<Val>, A::Error> {
+        let mut items = Vec::new();
+        let seed = self.of(item);
+        while let Some(item) = self.place.within(Step::Index(items.len()), || seq.next_element_seed(seed))? {
+            items.push(item);
+        }
+        Ok(items)
+    }
+
+    /// The case of this name.
+    fn case<E: Error>(self, name: &str) -> Result<&'a Case, E> {
+        let cases: &[Case] = match self.shape {
+            Shape::Variant(cases) => cases,
+            Shape::Result(cases) => &**cases,
+            _ => &[],
+        };
+        cases.iter().find(|case| case.name == name).ok_or_else(|| {
+            let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
+            self.place.fail(unknown(name, &names))
+        })
+    }
+
+    fn of_case(self, case: &Case, payload: Option<Box<Val>>) -> Val {
+        match self.shape {
+            Shape::Result(cases) if case.name == cases[0].name => Val::Result(Ok(payload)),
+            Shape::Result(_) => Val::Result(Err(payload)),
+            _ => Val::Variant(case.name.clone(), payload),
         }
     }
 }
@@ -268,104 +409,8 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     }
 }
 
-/// Visits the items of an array.
-struct ItemsVisitor<'a> {
-    seed: Seed<'a>,
-    /// The required number of items.
-    length: Option<u32>,
-}
-
-impl<'de> Visitor<'de> for ItemsVisitor<'_> {
-    type Value = Vec<Val>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Val>, A::Error> {
-        let Self { seed, length } = self;
-        let mut items = Vec::new();
-        while let Some(item) = seed.place.within(Step::Index(items.len()), || seq.next_element_seed(seed))? {
-            items.push(item);
-        }
-        match length {
-            Some(length) if items.len() != length as usize => {
-                Err(seed.place.fail(format!("{} items, where there must be {length}", items.len())))
-            }
-            _ => Ok(items),
-        }
-    }
-}
-
-/// Visits bytes, in base64 or as an array of integers.
-struct BytesVisitor<'a>(ItemsVisitor<'a>);
-
-impl<'de> Visitor<'de> for BytesVisitor<'_> {
-    type Value = Val;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string in base64, or an array of bytes")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Val, E> {
-        match STANDARD.decode(text) {
-            Ok(bytes) => Ok(Val::List(bytes.into_iter().map(Val::U8).collect())),
-            Err(error) => Err(self.0.seed.place.fail(format!("it is not base64: {error}"))),
-        }
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Val, A::Error> {
-        self.0.visit_seq(seq).map(Val::List)
-    }
-}
-
-/// Visits a map with string keys.
-struct EntriesVisitor<'a> {
-    seed: Seed<'a>,
-}
-
-impl<'de> Visitor<'de> for EntriesVisitor<'_> {
-    type Value = Vec<(Val, Val)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            entries.push((Val::String(name), map.next_value_seed(self.seed)?));
-        }
-        Ok(entries)
-    }
-}
-
-/// Visits a map with other keys: an array of pairs.
-struct PairsVisitor<'a> {
-    key: Seed<'a>,
-    value: Seed<'a>,
-}
-
-impl<'de> Visitor<'de> for PairsVisitor<'_> {
-    type Value = Vec<(Val, Val)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of pairs")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = seq.next_element_seed(Pair { key: self.key, value: self.value })? {
-            entries.push(entry);
-        }
-        Ok(entries)
-    }
-}
-
-struct Pair<'a> {
-    key: Seed<'a>,
-    value: Seed<'a>,
-}
+/// A pair of a map whose keys are not strings.
+struct Pair<'a>(Seed<'a>, Seed<'a>);
 
 impl<'de> DeserializeSeed<'de> for Pair<'_> {
     type Value = (Val, Val);
@@ -383,143 +428,11 @@ impl<'de> Visitor<'de> for Pair<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let key = seq.next_element_seed(self.key)?;
-        let value = seq.next_element_seed(self.value)?;
+        let key = seq.next_element_seed(self.0)?;
+        let value = seq.next_element_seed(self.1)?;
         match (key, value, seq.next_element::<IgnoredAny>()?) {
             (Some(key), Some(value), None) => Ok((key, value)),
-            _ => Err(self.key.place.fail("an array of two items was expected".to_owned())),
-        }
-    }
-}
-
-struct TupleVisitor<'a> {
-    items: &'a [Shape],
-    place: &'a ValuePath<'a>,
-}
-
-impl<'de> Visitor<'de> for TupleVisitor<'_> {
-    type Value = Vec<Val>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an array of {} items", self.items.len())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Val>, A::Error> {
-        let Self { items, place } = self;
-        let wrong = || place.fail(format!("an array of {} items was expected", items.len()));
-        let mut values = Vec::with_capacity(items.len());
-        for (index, shape) in items.iter().enumerate() {
-            let seed = Seed { shape, place };
-            match place.within(Step::Index(index), || seq.next_element_seed(seed))? {
-                Some(value) => values.push(value),
-                None => return Err(wrong()),
-            }
-        }
-        match seq.next_element::<IgnoredAny>()? {
-            None => Ok(values),
-            Some(_) => Err(wrong()),
-        }
-    }
-}
-
-/// Visits a case: its name, or an object of its name and its payload.
-struct CaseVisitor<'a> {
-    cases: &'a [Case],
-    place: &'a ValuePath<'a>,
-}
-
-impl<'a> CaseVisitor<'a> {
-    fn case<E: Error>(&self, name: &str) -> Result<&'a Case, E> {
-        self.cases.iter().find(|case| case.name == name).ok_or_else(|| {
-            let names: Vec<String> = self.cases.iter().map(|case| case.name.clone()).collect();
-            self.place.fail(unknown(name, &names))
-        })
-    }
-}
-
-impl<'de> Visitor<'de> for CaseVisitor<'_> {
-    type Value = (String, Option<Box<Val>>);
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a case, or an object with one member, named for a case")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let case = self.case(name)?;
-        match &case.payload {
-            None => Ok((case.name.clone(), None)),
-            Some(_) => Err(self.place.fail(format!("the case `{name}` has a value: {{\"{name}\": …}}"))),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let place = self.place;
-        let one = || place.fail("an object with one member was expected".to_owned());
-        let name = map.next_key::<String>()?.ok_or_else(one)?;
-        let case = self.case(&name)?;
-        let payload = match &case.payload {
-            Some(shape) => {
-                let seed = Seed { shape, place };
-                Some(Box::new(place.within(Step::Name(&case.name), || map.next_value_seed(seed))?))
-            }
-            None => {
-                map.next_value::<()>()?;
-                None
-            }
-        };
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok((name, payload)),
-            Some(_) => Err(one()),
-        }
-    }
-}
-
-/// Visits an option; an option of an option is `{"some": …}`.
-struct OptionVisitor<'a>(Seed<'a>);
-
-impl<'de> Visitor<'de> for OptionVisitor<'_> {
-    type Value = Option<Val>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("null or a value")
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        if self.0.shape.is_nullable() {
-            reader.deserialize_map(SomeVisitor(self.0)).map(Some)
-        } else {
-            self.0.deserialize(reader).map(Some)
-        }
-    }
-}
-
-struct SomeVisitor<'a>(Seed<'a>);
-
-impl<'de> Visitor<'de> for SomeVisitor<'_> {
-    type Value = Val;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("{\"some\": …}")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Val, A::Error> {
-        let place = self.0.place;
-        let wrong = || place.fail("{\"some\": …} was expected".to_owned());
-        if map.next_key::<String>()?.as_deref() != Some("some") {
-            return Err(wrong());
-        }
-        let value = map.next_value_seed(self.0)?;
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok(value),
-            Some(_) => Err(wrong()),
+            _ => Err(self.0.place.fail("an array of two items was expected".to_owned())),
         }
     }
 }

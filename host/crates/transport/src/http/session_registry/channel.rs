@@ -3,7 +3,6 @@
 use super::{LiveSession, Registry};
 use crate::http::client_channels::StreamRoute;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 use toolyard_dispatch::{
     ClientChannel, ClientLookup, ClientRoute, NoClientChannel, Notice, RouteScope, SessionDigest, SessionId,
     TaskId,
@@ -74,6 +73,4 @@ impl ClientChannel for SessionChannel {
             .is_initialized()
             .then(|| Arc::new(StreamRoute(stream)) as Arc<dyn ClientRoute>)
     }
-
-    fn release(&self, _retry: Duration) {}
 }
