@@ -7,9 +7,10 @@
 
 use crate::resources::is_uri;
 
-/// Whether a literal of a template and a URI are compared in the same spelling: the scheme
-/// of a URI means the same in upper and lower case (RFC 3986, 3.1).
-fn with_lower_scheme(text: &str) -> String {
+/// The spelling of a URI, or of the literal text at the beginning of a template, for comparisons: the scheme
+/// in lower case, because it means the same in upper case (RFC 3986, 3.1).
+#[must_use]
+pub fn normal_uri(text: &str) -> String {
     let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter));
     match end {
         Some(end) if text[end..].starts_with(':') => {
@@ -17,12 +18,6 @@ fn with_lower_scheme(text: &str) -> String {
         }
         _ => text.to_owned(),
     }
-}
-
-/// The spelling of a URI for comparisons: the scheme in lower case.
-#[must_use]
-pub fn normal_uri(uri: &str) -> String {
-    with_lower_scheme(uri)
 }
 
 /// A piece of a template.
@@ -50,7 +45,7 @@ impl UriTemplate {
             let end = rest.find('{').unwrap_or(rest.len());
             if end > 0 {
                 let literal = &rest[..end];
-                let literal = if pieces.is_empty() { with_lower_scheme(literal) } else { literal.to_owned() };
+                let literal = if pieces.is_empty() { normal_uri(literal) } else { literal.to_owned() };
                 pieces.push(Piece::Literal(literal.into_bytes()));
                 rest = &rest[end..];
                 continue;
@@ -281,7 +276,7 @@ impl UriRange {
             None => (text, false),
         };
         let fits = is_uri(prefix) && !leaves_its_folder(prefix);
-        fits.then(|| Self { prefix: with_lower_scheme(prefix), open })
+        fits.then(|| Self { prefix: normal_uri(prefix), open })
     }
 
     /// Whether a URI, given in its normal spelling, lies in it. One with `..` in its path lies in no
