@@ -252,24 +252,12 @@ impl Assembled {
     pub async fn close(self) {
         drop(self.stop_services);
         for service in self.services {
-            if tokio::time::timeout(SERVICES_END, service).await.is_err() {
-                tracing::warn!(
-                    event = "shutdown.service_not_ended",
-                    service = "periodic",
-                    "service did not end in time"
-                );
-            }
+            end_of(service, "periodic").await;
         }
         // The end of every task is committed by now, and the store is still open.
         if let Some((exporter, stop)) = self.exporter {
             stop.cancel();
-            if tokio::time::timeout(SERVICES_END, exporter).await.is_err() {
-                tracing::warn!(
-                    event = "shutdown.service_not_ended",
-                    service = "audit_export",
-                    "service did not end in time"
-                );
-            }
+            end_of(exporter, "audit_export").await;
         }
         if let Some(traces) = self.traces {
             traces.end().await;
@@ -346,6 +334,13 @@ impl Assembled {
             ));
         }
         out
+    }
+}
+
+/// Waits for the end of a service, up to [`SERVICES_END`].
+async fn end_of(service: JoinHandle<()>, name: &str) {
+    if tokio::time::timeout(SERVICES_END, service).await.is_err() {
+        tracing::warn!(event = "shutdown.service_not_ended", service = name, "service did not end in time");
     }
 }
 

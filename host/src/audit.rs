@@ -125,21 +125,16 @@ impl Exporter {
             }
             anyhow::Ok(())
         };
-        match tokio::time::timeout(LAST, last).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(
-                    event = "audit.entries_left",
-                    error = &*error as &dyn std::error::Error,
-                    "audit entries left in the store; the next host exports them"
-                );
-            }
-            Err(_) => tracing::warn!(
-                event = "audit.entries_left",
-                error = "timed out",
-                "audit entries left in the store; the next host exports them"
-            ),
-        }
+        let why = match tokio::time::timeout(LAST, last).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(_) => "timed out".to_owned(),
+        };
+        tracing::warn!(
+            event = "audit.entries_left",
+            error = %why,
+            "audit entries left in the store; the next host exports them"
+        );
     }
 
     /// Exports all entries in the store, if no other process holds the lock.

@@ -281,7 +281,6 @@ impl Config {
 struct RawConfig {
     file: PathBuf,
     limits: Limits,
-    plain: BTreeMap<String, String>,
     tables: Tables,
     /// The values that were set, and the place that is read now.
     set: BTreeMap<String, settings::Origin>,
@@ -364,11 +363,7 @@ impl RawConfig {
     fn take(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
         let origin = settings::Origin { value: value.to_owned(), place: self.place.clone() };
         self.set.insert(key.to_owned(), origin);
-        if PLAIN_KEYS.contains(&key) {
-            self.plain.insert(key.to_owned(), value.to_owned());
-            return Ok(());
-        }
-        if dropped::is_dropped(key) {
+        if PLAIN_KEYS.contains(&key) || dropped::is_dropped(key) {
             return Ok(());
         }
         match self.limits.set(key, value) {
@@ -381,8 +376,8 @@ impl RawConfig {
         }
     }
 
-    fn resolve(mut self, flags: &Flags, listen: Option<&str>, base: &Path) -> anyhow::Result<Config> {
-        let mut text = |key: &str| self.plain.remove(key);
+    fn resolve(self, flags: &Flags, listen: Option<&str>, base: &Path) -> anyhow::Result<Config> {
+        let text = |key: &str| self.set.get(key).map(|origin| origin.value.clone());
         let from_file = |path: String| base.join(path);
         let plugins = flags
             .plugins
@@ -396,13 +391,11 @@ impl RawConfig {
         let log = flags.log.clone().or_else(|| text("log.filter").or_else(|| text("log")));
         let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
         let (title, instructions) = (text("server.title"), text("server.instructions"));
+        let list = |key: &str| text(key).map(|listed| words(&listed)).unwrap_or_default();
         let admin = Admin {
             listen: parse_admin(text("admin.listen").as_deref(), self.limits.admin_on_network)?,
-            names: text("admin.names").map(|names| words(&names)).unwrap_or_default(),
+            names: list("admin.names"),
         };
-        let console_listen = text("console.listen");
-        let console_names = text("console.names").map(|names| words(&names)).unwrap_or_default();
-        let console_capture = text("console.capture");
         let trace = Trace {
             endpoint: text("trace.endpoint").filter(|endpoint| !endpoint.is_empty()),
             service: text("trace.service").unwrap_or_else(|| name.clone()),
@@ -453,9 +446,9 @@ impl RawConfig {
             allowed_names: http.resolve()?,
             admin,
             console: console.resolve(
-                console_listen.as_deref(),
-                console_names,
-                console_capture.as_deref(),
+                text("console.listen").as_deref(),
+                list("console.names"),
+                text("console.capture").as_deref(),
                 &self.limits,
             )?,
             trace,

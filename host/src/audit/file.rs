@@ -4,7 +4,7 @@
 use super::folder::Folder;
 use super::lock;
 use rustix::fs::{AtFlags, OFlags};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -132,12 +132,17 @@ impl LogFile {
     /// The name of the file itself (0) or of a rotated one.
     fn aside(&self, number: u32) -> io::Result<OsString> {
         let no_name = || io::Error::other(format!("{} is not a file name", self.path.display()));
-        let mut name = self.path.file_name().ok_or_else(no_name)?.to_owned();
-        if number > 0 {
-            name.push(format!(".{number}"));
-        }
-        Ok(name)
+        Ok(numbered(self.path.file_name().ok_or_else(no_name)?, number))
     }
+}
+
+/// The name of the file itself (0) or of a rotated one.
+pub(super) fn numbered(name: &OsStr, number: u32) -> OsString {
+    let mut name = name.to_owned();
+    if number > 0 {
+        name.push(format!(".{number}"));
+    }
+    name
 }
 
 /// Whether the file is empty or begins like an audit entry. Otherwise [`mend`] would cut the end off a

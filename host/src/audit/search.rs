@@ -1,5 +1,6 @@
 //! The search of the audit files, for the console: from the end of the newest file to the beginning of the oldest.
 
+use super::file::numbered;
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -46,7 +47,7 @@ impl<'a> Reading<'a> {
         // A rotation during the search gives a file that was read the next name.
         let mut seen = BTreeSet::new();
         for number in 0..=keep.min(MAX_FILES) {
-            let name = numbered(path, number);
+            let name = PathBuf::from(numbered(path.as_os_str(), number));
             let is_over = match open(&name) {
                 Ok(Some((file, identity))) if seen.insert(identity) => self.file(&file),
                 Ok(_) => Ok(ControlFlow::Continue(())),
@@ -125,15 +126,6 @@ impl<'a> Reading<'a> {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// The name of the file itself (0) or of a rotated one.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    if number > 0 {
-        name.push(format!(".{number}"));
-    }
-    name.into()
 }
 
 /// Opens a regular file, and identifies it. `None` if there is none.

@@ -3,11 +3,10 @@
 
 use super::value::hex_bytes;
 use anyhow::{Context as _, bail};
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use toolyard_cli::read;
 use toolyard_store::Keyring;
 
 /// The variable that holds the keys themselves.
@@ -29,7 +28,8 @@ pub fn keys(file: Option<&Path>) -> anyhow::Result<Option<Arc<Keyring>>> {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => bail!("both `encryption.key-file` and {VARIABLE} are set; unset one of them"),
         (Some(file), None) => {
-            let text = read(file).with_context(|| format!("`encryption.key-file` = {}", file.display()))?;
+            let text =
+                read_private(file).with_context(|| format!("`encryption.key-file` = {}", file.display()))?;
             let keys = parse(&text).with_context(|| format!("in {}", file.display()))?;
             if keys.is_none() {
                 bail!("there is no key in {}", file.display());
@@ -40,21 +40,13 @@ pub fn keys(file: Option<&Path>) -> anyhow::Result<Option<Arc<Keyring>>> {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    let file = File::open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        bail!("it is not a file");
+fn read_private(path: &Path) -> anyhow::Result<String> {
+    let file = read::open(path)?;
+    let mode = file.metadata()?.mode();
+    if mode & OTHERS != 0 {
+        bail!("users other than its owner may use it (mode {:o}); run `chmod 600` on it", mode & 0o777);
     }
-    if found.mode() & OTHERS != 0 {
-        bail!(
-            "users other than its owner may use it (mode {:o}); run `chmod 600` on it",
-            found.mode() & 0o777
-        );
-    }
-    let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    Ok(read::text_of(file, MAX_BYTES)?)
 }
 
 /// Parses one key per line, the newest first. A `#` starts a comment.

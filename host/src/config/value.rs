@@ -19,22 +19,11 @@ pub trait Value: Sized {
     fn read(text: &str) -> Result<Self, String>;
 }
 
-/// The value of one of these words.
-fn one_of<T: Copy>(text: &str, kind: &str, words: &[(&str, T)]) -> Result<T, String> {
-    let found = words.iter().find(|(word, _)| *word == text.trim());
-    found.map(|(_, value)| *value).ok_or_else(|| format!("expected {kind}, not `{}`", text.trim()))
-}
-
 /// The 32 bytes that 64 hexadecimal digits stand for.
 pub fn hex_bytes(text: &str) -> Option<[u8; 32]> {
-    let (digits, mut bytes) = (text.as_bytes(), [0; 32]);
-    if digits.len() != 2 * bytes.len() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    let mut bytes = [0; 32];
+    let decoded = base16ct::mixed::decode(text, &mut bytes).ok()?;
+    (decoded.len() == 32).then_some(bytes)
 }
 
 impl Value for bool {
@@ -139,14 +128,6 @@ pub enum LogFormat {
     Json,
 }
 
-impl Value for LogFormat {
-    const KIND: &'static str = "text or json";
-
-    fn read(text: &str) -> Result<Self, String> {
-        one_of(text, Self::KIND, &[("text", Self::Text), ("json", Self::Json)])
-    }
-}
-
 /// Text before the names of the host tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix(String);
@@ -174,22 +155,6 @@ impl Value for Prefix {
     }
 }
 
-impl Value for OnClientTimeout {
-    const KIND: &'static str = "keep or stop";
-
-    fn read(text: &str) -> Result<Self, String> {
-        one_of(text, Self::KIND, &[("keep", Self::Keep), ("stop", Self::Stop)])
-    }
-}
-
-impl Value for OutputSchemas {
-    const KIND: &'static str = "union or drop";
-
-    fn read(text: &str) -> Result<Self, String> {
-        one_of(text, Self::KIND, &[("union", Self::Union), ("drop", Self::Drop)])
-    }
-}
-
 /// How far the lock file is obeyed (`plugins.lock`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
@@ -199,26 +164,6 @@ pub enum LockMode {
     Enforce,
     /// The file is ignored.
     Off,
-}
-
-impl Value for LockMode {
-    const KIND: &'static str = "auto, enforce or off";
-
-    fn read(text: &str) -> Result<Self, String> {
-        one_of(text, Self::KIND, &[("auto", Self::Auto), ("enforce", Self::Enforce), ("off", Self::Off)])
-    }
-}
-
-impl Value for Requirement {
-    const KIND: &'static str = "none, first-use or always";
-
-    fn read(text: &str) -> Result<Self, String> {
-        one_of(
-            text,
-            Self::KIND,
-            &[("none", Self::None), ("first-use", Self::FirstUse), ("always", Self::Always)],
-        )
-    }
 }
 
 /// The destination of audit entries.
@@ -243,14 +188,26 @@ impl AuditTo {
     }
 }
 
-impl Value for AuditTo {
-    const KIND: &'static str = "auto, file, stderr or off";
+macro_rules! words {
+    ($($kind:ty: $expected:literal = $($word:literal => $value:ident),*;)*) => {
+        $(impl Value for $kind {
+            const KIND: &'static str = $expected;
 
-    fn read(text: &str) -> Result<Self, String> {
-        one_of(
-            text,
-            Self::KIND,
-            &[("auto", Self::Auto), ("file", Self::File), ("stderr", Self::Stderr), ("off", Self::Off)],
-        )
-    }
+            fn read(text: &str) -> Result<Self, String> {
+                match text.trim() {
+                    $($word => Ok(Self::$value),)*
+                    other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+                }
+            }
+        })*
+    };
+}
+
+words! {
+    LogFormat: "text or json" = "text" => Text, "json" => Json;
+    OnClientTimeout: "keep or stop" = "keep" => Keep, "stop" => Stop;
+    OutputSchemas: "union or drop" = "union" => Union, "drop" => Drop;
+    LockMode: "auto, enforce or off" = "auto" => Auto, "enforce" => Enforce, "off" => Off;
+    Requirement: "none, first-use or always" = "none" => None, "first-use" => FirstUse, "always" => Always;
+    AuditTo: "auto, file, stderr or off" = "auto" => Auto, "file" => File, "stderr" => Stderr, "off" => Off;
 }

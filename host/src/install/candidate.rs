@@ -16,7 +16,7 @@ use toolyard_trust::key::PublicKey;
 use toolyard_trust::lock::{Entry, Lock, Signer};
 use toolyard_trust::policy::{Policy, Requirement};
 use toolyard_trust::provenance::Provenance;
-use toolyard_trust::signature::{Keys, Verify as _};
+use toolyard_trust::signature::Keys;
 
 /// The signer of a component, and what proves it.
 #[derive(Debug)]

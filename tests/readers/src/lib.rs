@@ -27,7 +27,7 @@ use toolyard_trust::Digest;
 use toolyard_trust::key::PublicKey;
 use toolyard_trust::lock::Lock;
 use toolyard_trust::provenance::Provenance;
-use toolyard_trust::signature::{self, Keys, Signature, Verify};
+use toolyard_trust::signature::{self, Keys, Signature};
 
 /// A reader of data from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

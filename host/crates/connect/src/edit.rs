@@ -1,6 +1,6 @@
 //! Editing one entry of a configuration file. Every edit is checked: the rest of the content stays the same.
 
-use crate::change::Change;
+use crate::fields::Fields;
 use crate::value::Value;
 use crate::{json, toml};
 
@@ -25,24 +25,28 @@ impl Format {
         }
     }
 
-    /// The text with the change of one entry of a section. Comments, line ends and indentation of the rest stay.
+    /// The text in which one entry of a section has these fields, or without the entry if there are none. Comments,
+    /// line ends and indentation of the rest stay.
     ///
     /// # Errors
     /// The reason why the text cannot be edited so that its other content stays the same.
-    pub fn edit(self, text: &str, section: &str, name: &str, change: &Change<'_>) -> Result<String, String> {
+    pub(crate) fn edit(
+        self,
+        text: &str,
+        section: &str,
+        name: &str,
+        fields: Option<&Fields>,
+    ) -> Result<String, String> {
         let edited = match self {
-            Self::Json => json::edit(text, section, name, change)?,
-            Self::Toml => toml::edit(text, section, name, change)?,
+            Self::Json => json::edit(text, section, name, fields)?,
+            Self::Toml => toml::edit(text, section, name, fields)?,
         };
         let (former, new) = (self.parse(text)?, self.parse(&edited)?);
         let is_same = former.without(section, name) == new.without(section, name);
         let entry = new.get(section).and_then(|servers| servers.get(name));
-        let is_changed = match change {
-            Change::Remove => entry.is_none(),
-            Change::Set { fields, dropped } => entry.is_some_and(|entry| {
-                fields.iter().all(|(key, value)| entry.get(key) == Some(value))
-                    && dropped.iter().all(|key| entry.get(key).is_none())
-            }),
+        let is_changed = match (fields, entry) {
+            (Some(fields), Some(entry)) => fields.has(entry),
+            (fields, entry) => fields.is_none() && entry.is_none(),
         };
         if is_same && is_changed { Ok(edited) } else { Err("an edit would change other content".to_owned()) }
     }

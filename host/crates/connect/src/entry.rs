@@ -2,6 +2,7 @@
 
 use crate::client::{Client, Http, Token};
 use crate::environment::System;
+use crate::fields::Fields;
 use crate::refusal::Refusal;
 use crate::value::Value;
 use std::path::Path;
@@ -125,12 +126,6 @@ fn absolute(path: &Path) -> Result<String, Refusal> {
     absolute.ok_or_else(|| Refusal::Usage(format!("{}: expected a path in UTF-8", path.display())))
 }
 
-/// The keys of an entry, and the keys that must not be beside them.
-pub struct Fields {
-    pub set: Vec<(&'static str, Value)>,
-    pub dropped: Vec<&'static str>,
-}
-
 /// The entry for a client.
 pub fn fields(client: &Client, server: &Server) -> Result<Fields, Refusal> {
     let mut set = Vec::new();
@@ -172,14 +167,6 @@ pub fn fields(client: &Client, server: &Server) -> Result<Fields, Refusal> {
         }
     }
     Ok(Fields { set, dropped })
-}
-
-impl Fields {
-    /// Whether an entry has these keys already.
-    pub fn has(&self, entry: &Value) -> bool {
-        self.set.iter().all(|(key, value)| entry.get(key) == Some(value))
-            && self.dropped.iter().all(|key| entry.get(key).is_none())
-    }
 }
 
 /// Whether an entry is one of Toolyard: it starts `toolyard` or this program, or has the URL of this command. An

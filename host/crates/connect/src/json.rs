@@ -1,6 +1,6 @@
 //! JSON with comments: reading, and editing that keeps everything else as it is written.
 
-use crate::change::Change;
+use crate::fields::Fields;
 use crate::value::Value;
 use jsonc_parser::ast::{ObjectPropName, Value as Node};
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
@@ -66,40 +66,40 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// The text with the change of one entry.
-pub fn edit(text: &str, section: &str, name: &str, change: &Change<'_>) -> Result<String, String> {
+/// The text in which one entry has these fields, or without the entry if there are none.
+pub fn edit(text: &str, section: &str, name: &str, fields: Option<&Fields>) -> Result<String, String> {
     let former = parse(text)?;
     let former = former.get(section).and_then(|servers| servers.get(name));
     let root = CstRootNode::parse(text, &OPTIONS).map_err(|error| lower(&error))?;
     let object = root.object_value_or_create().ok_or("the file is not an object")?;
     let not_an_object = || format!("`{section}` is not an object");
-    let servers = match change {
-        Change::Remove if object.get(section).is_none() => return Ok(text.to_owned()),
+    let servers = match fields {
+        None if object.get(section).is_none() => return Ok(text.to_owned()),
         _ => object.object_value_or_create(section).ok_or_else(not_an_object)?,
     };
-    match (change, servers.get(name)) {
-        (Change::Remove, None) => return Ok(text.to_owned()),
-        (Change::Remove, Some(entry)) => entry.remove(),
-        (Change::Set { fields, .. }, None) => {
-            let fields = fields.iter().map(|(key, value)| ((*key).to_owned(), input(value))).collect();
+    match (fields, servers.get(name)) {
+        (None, None) => return Ok(text.to_owned()),
+        (None, Some(entry)) => entry.remove(),
+        (Some(fields), None) => {
+            let fields = fields.set.iter().map(|(key, value)| ((*key).to_owned(), input(value))).collect();
             servers.append(name, CstInputValue::Object(fields));
         }
-        (Change::Set { fields, dropped }, Some(entry)) => {
+        (Some(fields), Some(entry)) => {
             let entry = entry.object_value().ok_or_else(|| format!("`{section}.{name}` is not an object"))?;
-            update(&entry, former, fields, dropped);
+            update(&entry, former, fields);
         }
     }
     Ok(root.to_string())
 }
 
 /// Changes only the keys that differ, so that the others keep their comments.
-fn update(entry: &CstObject, former: Option<&Value>, fields: &[(&str, Value)], dropped: &[&str]) {
-    for key in dropped {
+fn update(entry: &CstObject, former: Option<&Value>, fields: &Fields) {
+    for key in &fields.dropped {
         while let Some(property) = entry.get(key) {
             property.remove();
         }
     }
-    for (key, value) in fields {
+    for (key, value) in &fields.set {
         match entry.get(key) {
             Some(_) if former.and_then(|former| former.get(key)) == Some(value) => {}
             Some(property) => property.set_value(input(value)),

@@ -6,7 +6,6 @@
 //! environment variables: the program passes them to [`Environment::find`].
 
 mod apply;
-mod change;
 mod client;
 mod command;
 mod doctor;
@@ -14,6 +13,7 @@ mod edit;
 mod entry;
 mod environment;
 mod facts;
+mod fields;
 mod json;
 mod plan;
 mod refusal;
@@ -21,7 +21,6 @@ mod toml;
 mod value;
 
 pub use apply::{Applied, ApplyError, apply, read};
-pub use change::Change;
 pub use client::{CLIENTS, Client, client};
 pub use command::{connect, list, report};
 pub use doctor::{

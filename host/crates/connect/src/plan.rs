@@ -1,9 +1,9 @@
 //! The decision how a client's file changes. Nothing here reads or writes anything.
 
-use crate::change::Change;
 use crate::client::{Client, Command};
-use crate::entry::{Fields, Server, fields, is_ours};
+use crate::entry::{Server, fields, is_ours};
 use crate::environment::{Environment, System};
+use crate::fields::Fields;
 use crate::refusal::Refusal;
 use crate::value::Value;
 use similar::TextDiff;
@@ -116,11 +116,8 @@ pub fn plan(
         plan.action = Action::Run(commands);
         return Ok(plan);
     }
-    let change = match options.remove {
-        true => Change::Remove,
-        false => Change::Set { fields: &fields.set, dropped: &fields.dropped },
-    };
-    let edited = client.format.edit(text, client.section, &options.name, &change).map_err(refused)?;
+    let fields = (!options.remove).then_some(&fields);
+    let edited = client.format.edit(text, client.section, &options.name, fields).map_err(refused)?;
     plan.diff = diff(&file.display().to_string(), text, &edited);
     plan.action = Action::Write([mark, edited.as_bytes()].concat());
     Ok(plan)
@@ -132,10 +129,9 @@ pub fn plan(
 /// As [`plan`].
 pub fn snippet(client: &Client, options: &Options) -> Result<String, Refusal> {
     check_options(options)?;
-    let fields = fields(client, &options.server)?;
-    let change = Change::Set { fields: &fields.set, dropped: &[] };
+    let fields = Fields { dropped: Vec::new(), ..fields(client, &options.server)? };
     let refused = |reason| Refusal::Content { file: "a new file".to_owned(), reason };
-    client.format.edit("", client.section, &options.name, &change).map_err(refused)
+    client.format.edit("", client.section, &options.name, Some(&fields)).map_err(refused)
 }
 
 fn check_options(options: &Options) -> Result<(), Refusal> {

@@ -1,6 +1,6 @@
 //! TOML: reading, and editing that keeps everything else as it is written.
 
-use crate::change::Change;
+use crate::fields::Fields;
 use crate::value::Value;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value as Node};
 
@@ -54,11 +54,11 @@ fn node(value: &Value) -> Node {
     }
 }
 
-/// The text with the change of one entry.
+/// The text in which one entry has these fields, or without the entry if there are none.
 ///
 /// The library writes every line with `\n` and ends the last one. So this function edits the text with such
 /// lines, and restores the file's own line ends after that.
-pub fn edit(text: &str, section: &str, name: &str, change: &Change<'_>) -> Result<String, String> {
+pub fn edit(text: &str, section: &str, name: &str, fields: Option<&Fields>) -> Result<String, String> {
     let unix = text.replace("\r\n", "\n");
     let has_crlf = unix.len() != text.len();
     if has_crlf && unix.replace('\n', "\r\n") != text {
@@ -70,9 +70,9 @@ pub fn edit(text: &str, section: &str, name: &str, change: &Change<'_>) -> Resul
     if written != unix && (is_ended || written.strip_suffix('\n') != Some(&unix)) {
         return Err("an edit would change other lines".to_owned());
     }
-    match change {
-        Change::Set { fields, dropped } => set(&mut document, section, name, fields, dropped)?,
-        Change::Remove => remove(&mut document, section, name)?,
+    match fields {
+        Some(fields) => set(&mut document, section, name, fields)?,
+        None => remove(&mut document, section, name)?,
     }
     let mut edited = document.to_string();
     if !is_ended && edited.ends_with('\n') {
@@ -81,13 +81,7 @@ pub fn edit(text: &str, section: &str, name: &str, change: &Change<'_>) -> Resul
     Ok(if has_crlf { edited.replace('\n', "\r\n") } else { edited })
 }
 
-fn set(
-    document: &mut DocumentMut,
-    section: &str,
-    name: &str,
-    fields: &[(&str, Value)],
-    dropped: &[&str],
-) -> Result<(), String> {
+fn set(document: &mut DocumentMut, section: &str, name: &str, fields: &Fields) -> Result<(), String> {
     let servers = document.entry(section).or_insert_with(|| {
         let mut servers = Table::new();
         servers.set_implicit(true);
@@ -96,15 +90,15 @@ fn set(
     let servers = servers.as_table_like_mut().ok_or_else(|| format!("`{section}` is not a table"))?;
     let Some(entry) = servers.get_mut(name) else {
         let mut entry = Table::new();
-        for (key, value) in fields {
+        for (key, value) in &fields.set {
             entry.insert(key, Item::Value(node(value)));
         }
         servers.insert(name, Item::Table(entry));
         return Ok(());
     };
     let entry = entry.as_table_like_mut().ok_or_else(|| format!("`{section}.{name}` is not a table"))?;
-    dropped.iter().for_each(|key| drop(entry.remove(key)));
-    for (key, value) in fields {
+    fields.dropped.iter().for_each(|key| drop(entry.remove(key)));
+    for (key, value) in &fields.set {
         match entry.get_mut(key) {
             Some(item) if of_item(item) == *value => {}
             Some(Item::Value(former)) => {

@@ -2,9 +2,10 @@
 
 use crate::error::Fault;
 use crate::format::FORMAT;
+use base16ct::lower::{decode, encode_string};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::num::NonZeroU32;
 
 /// The conditions under which a run began. They hold until its end, on every host.
@@ -82,41 +83,17 @@ impl fmt::Debug for Seed {
 
 impl Serialize for Seed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hex(&self.0))
+        serializer.serialize_str(&encode_string(&self.0))
     }
 }
 
 impl<'de> Deserialize<'de> for Seed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        from_hex(&text)
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom("the seed has not 64 hexadecimal digits"))
+        let mut seed = [0; 32];
+        match decode(&text, &mut seed) {
+            Ok(decoded) if decoded.len() == 32 => Ok(Self(seed)),
+            _ => Err(serde::de::Error::custom("the seed has not 64 hexadecimal digits")),
+        }
     }
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if pairs.len() != 32 || !rest.is_empty() {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = value(*high)? << 4 | value(*low)?;
-    }
-    Some(bytes)
 }

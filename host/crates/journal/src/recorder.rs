@@ -104,21 +104,7 @@ impl Recorder {
     pub fn new(begin: Begin, limit: u64) -> Result<Self, RecordError> {
         let json = serde_json::to_vec(&begin)
             .map_err(|_| RecordError::Misuse("the entry `begin` cannot be written as JSON"))?;
-        let mut recorder = Self {
-            limit,
-            phase: Phase::Live(None),
-            clock: StepClock::new(begin.base_time, begin.clock_step),
-            time_ms: begin.base_time,
-            begin,
-            ready: Vec::new(),
-            entries: 0,
-            requests: 0,
-            exchanges: Vec::new(),
-            unanswered: BTreeSet::new(),
-            writer: ChunkWriter::new(),
-            saved: 0,
-            cpu_us: 0,
-        };
+        let mut recorder = Self::empty(begin, limit);
         recorder.record(&Entry::Begin(json.into()))?;
         Ok(recorder)
     }
@@ -138,20 +124,33 @@ impl Recorder {
             None => Phase::Live(None),
         };
         Ok(Self {
-            limit,
             phase,
-            clock: StepClock::new(past.begin.base_time, past.begin.clock_step),
-            begin: past.begin,
-            ready: Vec::new(),
             entries: past.entries,
-            requests: 0,
             exchanges: past.exchanges,
-            unanswered: BTreeSet::new(),
-            writer: ChunkWriter::new(),
             saved: past.bytes,
             time_ms: past.time_ms,
             cpu_us: past.cpu_us,
+            ..Self::empty(past.begin, limit)
         })
+    }
+
+    /// A live recorder that has recorded nothing.
+    fn empty(begin: Begin, limit: u64) -> Self {
+        Self {
+            limit,
+            phase: Phase::Live(None),
+            clock: StepClock::new(begin.base_time, begin.clock_step),
+            time_ms: begin.base_time,
+            begin,
+            ready: Vec::new(),
+            entries: 0,
+            requests: 0,
+            exchanges: Vec::new(),
+            unanswered: BTreeSet::new(),
+            writer: ChunkWriter::new(),
+            saved: 0,
+            cpu_us: 0,
+        }
     }
 
     /// The conditions under which the run began.

@@ -1,7 +1,9 @@
 //! Entries and operations in words, for divergences and for the history.
 
-use crate::begin::{Begin, hex};
+use crate::begin::Begin;
 use crate::entry::{Entry, QuestionName};
+use base16ct::lower::encode_string;
+use toolyard_protocol::visible::clip;
 
 /// The most characters of a foreign text in a message.
 const MAX_TEXT: usize = 300;
@@ -10,15 +12,11 @@ const SHORT: usize = 8;
 
 /// The beginning of a text that may be long.
 pub(crate) fn short(text: &str) -> String {
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    clip(text, MAX_TEXT)
 }
 
 pub(crate) fn short_digest(digest: &[u8]) -> String {
-    let digits = hex(digest);
-    format!("{}…", digits.get(..SHORT).unwrap_or(&digits))
+    clip(&encode_string(digest), SHORT)
 }
 
 pub(crate) fn begin(begin: &Begin) -> String {

@@ -70,6 +70,7 @@ fn find(value: &DeValue<'_>, at: usize, path: &mut String) -> bool {
 }
 
 /// The positions of the line ends, in order.
+#[derive(Default)]
 pub(crate) struct Lines(Vec<usize>);
 
 impl Lines {
@@ -88,7 +89,8 @@ impl Lines {
 }
 
 /// An error about the key or item that starts at `at`.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
 pub(crate) struct Error {
     what: String,
     /// Whether the actual type of the value must still be added.
@@ -110,14 +112,6 @@ impl Error {
         Self { lacks_type: true, ..Self::new(format!("expected {what}")) }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// No error quotes a value, except a short word in place of another word.
 impl de::Error for Error {

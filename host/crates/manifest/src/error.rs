@@ -1,7 +1,8 @@
 //! The error type of manifests.
 
 /// An error in a manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the manifest {file}{}: {what}", .line.map(|line| format!(" line {line}")).unwrap_or_default())]
 pub struct ManifestError {
     /// The manifest's file name.
     pub file: String,
@@ -10,14 +11,3 @@ pub struct ManifestError {
     /// The error message, without file and line.
     pub what: String,
 }
-
-impl std::fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "the manifest {} line {line}: {}", self.file, self.what),
-            None => write!(f, "the manifest {}: {}", self.file, self.what),
-        }
-    }
-}
-
-impl std::error::Error for ManifestError {}

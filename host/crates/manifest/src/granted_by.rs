@@ -13,14 +13,3 @@ pub enum GrantedBy {
     #[serde(rename = "ask")]
     Person,
 }
-
-impl GrantedBy {
-    /// The manifest's word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Operator => "always",
-            Self::Person => "ask",
-        }
-    }
-}

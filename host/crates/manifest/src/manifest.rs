@@ -8,7 +8,7 @@ use crate::limits::{Limits, LimitsSection};
 use crate::resources::ResourcesSection;
 use crate::secrets::{self, NamedSecret, SecretsSection};
 use crate::sockets::{SocketGrant, SocketsSection};
-use crate::tools::{DurabilityWord, ToolOverride, ToolSection};
+use crate::tools::{ToolOverride, ToolSection};
 use crate::wasi::{ClockGrant, RandomGrant, WasiSection};
 use crate::{setting_lines, values};
 use serde::Deserialize;
@@ -89,30 +89,8 @@ impl Manifest {
 
     /// The manifest of a plugin without one.
     pub fn absent(defaults: &Limits) -> Self {
-        Self {
-            enabled: true,
-            prefix: None,
-            limits: Arc::new(defaults.clone()),
-            concurrency: None,
-            queue: None,
-            env: Vec::new(),
-            folders: Vec::new(),
-            http: NamedHttp::default(),
-            sockets: SocketGrant::default(),
-            secrets: Vec::new(),
-            clock: ClockGrant::Coarse,
-            random: RandomGrant::Secure,
-            uris: None,
-            poll_interval: None,
-            immediate_response: None,
-            inline_for: None,
-            bridge_after: None,
-            on_client_timeout: None,
-            durability: None,
-            journal: None,
-            tools: BTreeMap::new(),
-            setting_lines: Vec::new(),
-        }
+        let absent = Document::default().check(defaults, &Lines::default());
+        absent.expect("a document without keys has no fault")
     }
 
     /// Parses `text`, the contents of `file`.
@@ -146,7 +124,7 @@ struct Document {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct TaskSection {
-    durability: Option<Spanned<DurabilityWord>>,
+    durability: Option<Spanned<Durability>>,
     journal: Option<JournalRetention>,
     #[serde(deserialize_with = "values::positive_time")]
     poll_interval: Option<Duration>,
@@ -178,7 +156,7 @@ fn prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
 impl Document {
     /// Refuses grants whose results a run that resumes could not repeat.
     fn check_resume(&self) -> Result<(), Error> {
-        let of_plugin = self.task.durability.iter().filter(|word| word.get_ref().0 == Durability::Resume);
+        let of_plugin = self.task.durability.iter().filter(|word| *word.get_ref() == Durability::Resume);
         let Some(resume) = of_plugin.chain(self.tools.values().filter_map(ToolSection::resume)).next() else {
             return Ok(());
         };
@@ -198,7 +176,6 @@ impl Document {
     }
 
     fn check(self, defaults: &Limits, lines: &Lines) -> Result<Manifest, Error> {
-        let absent = Manifest::absent(defaults);
         self.check_resume()?;
         let limits = Arc::new(self.limits.over(defaults));
         let secrets = secrets::secrets(self.secrets, lines)?;
@@ -213,7 +190,7 @@ impl Document {
             Ok((name, value.into_inner().0))
         };
         Ok(Manifest {
-            enabled: self.enabled.unwrap_or(absent.enabled),
+            enabled: self.enabled.unwrap_or(true),
             prefix: self.prefix,
             concurrency: self.limits.concurrency(),
             queue: self.limits.queue(),
@@ -221,15 +198,15 @@ impl Document {
             folders: folders::folders(self.fs, lines)?,
             http: self.http.check(&secrets, lines)?,
             sockets: self.sockets.grant()?,
-            clock: self.wasi.clock.unwrap_or(absent.clock),
-            random: self.wasi.random.unwrap_or(absent.random),
+            clock: self.wasi.clock.unwrap_or(ClockGrant::Coarse),
+            random: self.wasi.random.unwrap_or(RandomGrant::Secure),
             uris: self.resources.uris(),
             poll_interval: self.task.poll_interval,
             immediate_response: self.task.immediate_response,
             inline_for: self.task.inline_for,
             bridge_after: self.task.bridge_after,
             on_client_timeout: self.task.on_client_timeout,
-            durability: self.task.durability.map(|word| word.get_ref().0),
+            durability: self.task.durability.map(Spanned::into_inner),
             journal: self.task.journal,
             tools: self.tools.into_iter().map(tool).collect::<Result<_, _>>()?,
             limits,

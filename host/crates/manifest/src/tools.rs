@@ -74,7 +74,7 @@ pub(crate) struct ToolSection {
     confirm_by: Option<ConfirmBy>,
     #[serde(deserialize_with = "values::text_of::<500, _>")]
     confirm_message: Option<String>,
-    durability: Option<Spanned<DurabilityWord>>,
+    durability: Option<Spanned<Durability>>,
     journal: Option<JournalRetention>,
     #[serde(deserialize_with = "values::text_of::<{ 64 << 10 }, _>")]
     description: Option<String>,
@@ -106,7 +106,7 @@ impl ToolSection {
             bridge_after: self.bridge_after,
             on_client_timeout: self.on_client_timeout,
             confirm,
-            durability: self.durability.as_ref().map(|word| word.get_ref().0),
+            durability: self.durability.map(Spanned::into_inner),
             journal: self.journal,
             limits: limits.map(Arc::new),
         })
@@ -118,25 +118,9 @@ fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rate>, D::E
     values::text(deserializer, expected, |text| text.parse().ok()).map(Some)
 }
 
-/// The `durability` of tasks as in the text.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DurabilityWord(pub Durability);
-
-impl<'de> Deserialize<'de> for DurabilityWord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        values::text(deserializer, "\"none\", \"rerun\" or \"resume\"", |word| match word {
-            "none" => Some(Durability::None),
-            "rerun" => Some(Durability::Rerun),
-            "resume" => Some(Durability::Resume),
-            _ => None,
-        })
-        .map(Self)
-    }
-}
-
 impl ToolSection {
     /// The place of the word that its tasks resume.
-    pub fn resume(&self) -> Option<&Spanned<DurabilityWord>> {
-        self.durability.as_ref().filter(|word| word.get_ref().0 == Durability::Resume)
+    pub fn resume(&self) -> Option<&Spanned<Durability>> {
+        self.durability.as_ref().filter(|word| *word.get_ref() == Durability::Resume)
     }
 }

@@ -63,13 +63,12 @@ impl CompleteParams {
             #[serde(default)]
             arguments: BTreeMap<String, String>,
         }
+        let wrong =
+            |error: serde_json::Error| RpcError::invalid_params(format!("completion/complete: {error}"));
         let params = params.ok_or_else(|| RpcError::invalid_params("completion/complete needs params"))?;
         // An internally tagged enum would be decoded through a buffered value.
-        let value: serde_json::Value = params
-            .decode()
-            .map_err(|error| RpcError::invalid_params(format!("completion/complete: {error}")))?;
-        let wire: Wire = serde_json::from_value(value)
-            .map_err(|error| RpcError::invalid_params(format!("completion/complete: {error}")))?;
+        let value: serde_json::Value = params.decode().map_err(wrong)?;
+        let wire: Wire = serde_json::from_value(value).map_err(wrong)?;
         Ok(Self {
             reference: wire.reference,
             name: wire.argument.name,

@@ -78,17 +78,9 @@ impl ServerIdentity {
     /// The result of `initialize` for a client of this revision.
     #[must_use]
     pub fn initialize_result(&self, revision: Revision, offers: Offers) -> RawJson {
-        let mut capabilities = serde_json::json!({"tools": {"listChanged": true}, "logging": {}});
-        if offers.resources {
-            capabilities["resources"] = serde_json::json!({"subscribe": true, "listChanged": true});
-        }
-        if offers.prompts {
-            capabilities["prompts"] = serde_json::json!({"listChanged": true});
-        }
         // The capability is newer than the method.
-        if offers.completions && revision > Revision::V2024_11_05 {
-            capabilities["completions"] = serde_json::json!({});
-        }
+        let completions = offers.completions && revision > Revision::V2024_11_05;
+        let mut capabilities = Offers { completions, ..offers }.capabilities();
         if self.tasks && revision.has_tasks() {
             capabilities["tasks"] = serde_json::json!({
                 "list": {"filter": TaskFilter::capability()},

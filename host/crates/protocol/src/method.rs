@@ -4,7 +4,8 @@
 //! `transport/src/methods.rs`.
 
 use crate::offers::Offers;
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The two generations of the protocol.
@@ -238,19 +239,10 @@ impl fmt::Display for Method {
 
 impl<'de> Deserialize<'de> for Method {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Method;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a method")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<Method, E> {
-                Ok(Method::from(name))
-            }
-        }
-        deserializer.deserialize_str(Name)
+        /// A name without escapes is not copied.
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+        Name::deserialize(deserializer).map(|Name(name)| Self::from(&*name))
     }
 }
 

@@ -9,22 +9,10 @@ use crate::tasks::TaskView;
 use bytes::Bytes;
 use serde::Deserialize;
 
-/// `notifications/tools/list_changed` (TL-1).
+/// `notifications/…/list_changed` of tools (TL-1), prompts (PR-5) or resources (R-7).
 #[must_use]
-pub fn tools_list_changed() -> Bytes {
-    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
-}
-
-/// `notifications/prompts/list_changed` (PR-5).
-#[must_use]
-pub fn prompts_list_changed() -> Bytes {
-    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#)
-}
-
-/// `notifications/resources/list_changed` (R-7).
-#[must_use]
-pub fn resources_list_changed() -> Bytes {
-    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#)
+pub fn list_changed(method: &Method) -> Bytes {
+    notification(method.as_str(), None)
 }
 
 /// `notifications/resources/updated` (R-6).

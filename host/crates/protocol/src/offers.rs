@@ -1,5 +1,7 @@
 //! The lists that plugins offer.
 
+use serde_json::{Value, json};
+
 /// The lists that plugins offer besides tools. A list that no plugin offers is not declared (R-1,
 /// PR-1, CO-1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +17,21 @@ pub struct Offers {
 impl Offers {
     /// All of them.
     pub const ALL: Self = Self { resources: true, prompts: true, completions: true };
+
+    /// The capabilities of a server with these offers.
+    pub(crate) fn capabilities(self) -> Value {
+        let mut capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
+        if self.resources {
+            capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
+        }
+        if self.prompts {
+            capabilities["prompts"] = json!({"listChanged": true});
+        }
+        if self.completions {
+            capabilities["completions"] = json!({});
+        }
+        capabilities
+    }
 
     /// The union of both.
     #[must_use]

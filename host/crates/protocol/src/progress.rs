@@ -70,20 +70,14 @@ impl Meta<'_> {
 /// The token in the `_meta` of params that are, or are within, `owner`.
 pub(crate) fn token_of(meta: Option<Meta<'_>>, owner: &Bytes) -> Result<Option<RawJson>, RpcError> {
     let Some(token) = meta.and_then(|meta| meta.progress_token) else { return Ok(None) };
-    checked_token(token)?;
-    Ok(Some(RawJson::kept(owner, token)))
-}
-
-/// Whether a progress token is a string or an integer.
-fn checked_token(token: &RawValue) -> Result<(), RpcError> {
     let text = token.get();
     if text.len() > MAX_CLIENT_BYTES {
         return Err(too_long("_meta.progressToken"));
     }
-    if text.parse::<i64>().is_ok() || text.starts_with('"') {
-        return Ok(());
+    if text.parse::<i64>().is_err() && !text.starts_with('"') {
+        return Err(RpcError::invalid_params("`_meta.progressToken` must be a string or an integer"));
     }
-    Err(RpcError::invalid_params("`_meta.progressToken` must be a string or an integer"))
+    Ok(Some(RawJson::kept(owner, token)))
 }
 
 #[cfg(test)]

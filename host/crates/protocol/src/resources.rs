@@ -15,12 +15,7 @@ pub const MAX_URI_BYTES: usize = 8 << 10;
 /// # Errors
 /// `-32602` if it is missing, or not an absolute URI (RFC 3986).
 pub fn uri(method: &Method, params: Option<&RawJson>) -> Result<String, RpcError> {
-    #[derive(Deserialize)]
-    struct Wire {
-        uri: String,
-    }
-    let wire: Option<Wire> = params.and_then(|params| params.decode().ok());
-    let Some(Wire { uri }) = wire else {
+    let Some(uri) = params.and_then(uri_of) else {
         return Err(RpcError::invalid_params(format!("{method}: `uri` is required and must be a string")));
     };
     if is_uri(&uri) {
@@ -58,7 +53,7 @@ fn is_uri_text(text: &[u8]) -> bool {
     true
 }
 
-/// The `uri` of an entry of `resources/list`.
+/// The `uri` of params, or of an entry of `resources/list`.
 #[must_use]
 pub fn uri_of(entry: &RawJson) -> Option<String> {
     #[derive(Deserialize)]

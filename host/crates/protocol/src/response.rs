@@ -15,7 +15,7 @@ pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 pub fn result(id: &Id, result: &RawJson) -> Bytes {
     let mut out = Vec::with_capacity(result.as_bytes().len() + 64);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    push_id(&mut out, id);
+    out.extend_from_slice(RawJson::of(id).as_bytes());
     out.extend_from_slice(b",\"result\":");
     out.extend_from_slice(result.as_bytes());
     out.push(b'}');
@@ -25,16 +25,8 @@ pub fn result(id: &Id, result: &RawJson) -> Bytes {
 /// An error response. The id is left out, never null, if it could not be read (J-4).
 #[must_use]
 pub fn error(id: Option<&Id>, error: &RpcError) -> Bytes {
-    let mut out = Vec::with_capacity(128 + error.message.len());
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
-    if let Some(id) = id {
-        out.extend_from_slice(b",\"id\":");
-        push_id(&mut out, id);
-    }
-    out.extend_from_slice(b",\"error\":");
-    out.extend_from_slice(RawJson::of(error).as_bytes());
-    out.push(b'}');
-    out.into()
+    let id = id.map(|id| format!(",\"id\":{}", RawJson::of(id).as_str())).unwrap_or_default();
+    format!("{{\"jsonrpc\":\"2.0\"{id},\"error\":{}}}", RawJson::of(error).as_str()).into()
 }
 
 /// The response of either kind.
@@ -75,15 +67,9 @@ pub fn batch(members: &[Bytes]) -> Bytes {
 /// A request of this host. Its id is a text that was never used before (J-2).
 #[must_use]
 pub fn request(id: &str, method: &str, params: &RawJson) -> Bytes {
-    let mut out = Vec::with_capacity(96 + params.as_bytes().len());
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(RawJson::of(id).as_bytes());
-    out.extend_from_slice(b",\"method\":");
-    out.extend_from_slice(RawJson::of(method).as_bytes());
-    out.extend_from_slice(b",\"params\":");
-    out.extend_from_slice(params.as_bytes());
-    out.push(b'}');
-    out.into()
+    let [id, method] = [id, method].map(RawJson::of);
+    let (id, method, params) = (id.as_str(), method.as_str(), params.as_str());
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}").into()
 }
 
 /// `object` unchanged, with one more member; `value` is JSON.
@@ -124,10 +110,6 @@ pub fn with_related_task(result: &RawJson, task_id: &str) -> RawJson {
 fn comma_after(object: &[u8]) -> &'static str {
     let inside = &object[1..object.len() - 1];
     if inside.iter().all(u8::is_ascii_whitespace) { "" } else { "," }
-}
-
-fn push_id(out: &mut Vec<u8>, id: &Id) {
-    out.extend_from_slice(RawJson::of(id).as_bytes());
 }
 
 #[cfg(test)]

@@ -88,21 +88,11 @@ struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    const fn is_empty(&self) -> bool {
-        matches!(
-            self,
-            Self {
-                methods: None,
-                task_ids: None,
-                status: None,
-                created_after: None,
-                created_before: None,
-                last_updated_after: None,
-                last_updated_before: None,
-                order_by: None,
-                order: None,
-            }
-        )
+    fn is_empty(&self) -> bool {
+        let Self { methods, task_ids, status, order_by, order, .. } = self;
+        let times =
+            [self.created_after, self.created_before, self.last_updated_after, self.last_updated_before];
+        [*methods, *task_ids, *status, *order_by, *order].iter().chain(&times).all(Option::is_none)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call` (TL-1 to TL-11, T-2 to T-9).
 
+pub mod schema_keywords;
 pub mod union_schema;
 
 use crate::error::RpcError;
@@ -115,15 +116,20 @@ pub struct CallParams {
     pub trace: Option<TraceContext>,
 }
 
+/// The members of the params in both generations.
 #[derive(Deserialize)]
-struct CallWire<'a> {
-    name: String,
+pub(crate) struct CallWire<'a> {
+    pub name: String,
     #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    pub arguments: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "crate::raw::present")]
-    task: Option<&'a RawValue>,
+    pub task: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
-    meta: Option<Meta<'a>>,
+    pub meta: Option<Meta<'a>>,
+    #[serde(borrow, default, rename = "inputResponses", deserialize_with = "crate::raw::present")]
+    pub responses: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "requestState", deserialize_with = "crate::raw::present")]
+    pub state: Option<&'a RawValue>,
 }
 
 impl CallParams {
@@ -135,7 +141,7 @@ impl CallParams {
         let params = params.ok_or_else(|| RpcError::invalid_params("tools/call needs params"))?;
         let wire: CallWire<'_> =
             params.decode().map_err(|error| RpcError::invalid_params(format!("tools/call: {error}")))?;
-        let CallWire { name, arguments, task, meta } = wire;
+        let CallWire { name, arguments, task, meta, .. } = wire;
         Self::of(params, name, arguments, task, meta)
     }
 

@@ -70,7 +70,7 @@ fn escaped(text: &str, form: Form) -> Cow<'_, str> {
 }
 
 /// Whether a joiner next to this character has a function.
-fn joins(char: Option<char>) -> bool {
+pub(crate) fn joins(char: Option<char>) -> bool {
     char.is_some_and(|char| !char.is_ascii() && !is_unsafe(char))
 }
 

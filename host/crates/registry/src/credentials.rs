@@ -3,7 +3,7 @@
 mod config;
 mod credential_helper;
 
-use crate::error::{Error, Problem};
+use crate::error::Problem;
 use config::DockerConfig;
 use std::fmt;
 use std::path::PathBuf;
@@ -80,13 +80,6 @@ impl Store {
     }
 
     /// The credential for this registry.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is malformed, or a credential helper fails.
-    pub async fn find(&self, host: &str) -> Result<Option<Credential>, Error> {
-        self.look_up(host).await.map_err(Error::Local)
-    }
-
     pub(crate) async fn look_up(&self, host: &str) -> Result<Option<Credential>, Problem> {
         for place in &self.places {
             let Some(config) = DockerConfig::read(place).await? else { continue };

@@ -4,6 +4,7 @@ use crate::error::Problem;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_trust::Digest;
+use toolyard_trust::definition::escape;
 
 pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -187,15 +188,10 @@ impl ImageManifest {
     }
 }
 
-/// Text of a registry for one line of a terminal.
+/// The beginning of a text of a registry, for one line of a terminal.
 pub fn visible(text: &str) -> String {
-    text.trim().chars().take(200).map(|c| if is_safe(c) { c } else { '\u{fffd}' }).collect()
-}
-
-/// Whether a character can neither control the terminal nor reorder the text around it.
-fn is_safe(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
+    let beginning: String = text.trim().chars().take(200).collect();
+    escape(&beginning).into_owned()
 }
 
 #[cfg(test)]

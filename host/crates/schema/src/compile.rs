@@ -6,9 +6,11 @@ use crate::references;
 use crate::rules::{
     ArrayRules, Bound, Choices, Contains, Id, InPlace, NumberRules, ObjectRules, Rules, StringRules, Types,
 };
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use toolyard_protocol::tools::schema_keywords::{Contents, contents};
 use toolyard_protocol::visible::clip;
 
 pub(super) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -78,32 +80,8 @@ pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// How a keyword contains subschemas.
-enum Holds {
-    One,
-    List,
-    Named,
-}
-
-/// The keywords that contain subschemas.
-fn holds(keyword: &str) -> Option<Holds> {
-    Some(match keyword {
-        "not"
-        | "if"
-        | "then"
-        | "else"
-        | "additionalProperties"
-        | "unevaluatedProperties"
-        | "propertyNames"
-        | "items"
-        | "unevaluatedItems"
-        | "contains"
-        | "contentSchema" => Holds::One,
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Holds::List,
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => Holds::Named,
-        _ => return None,
-    })
-}
+/// Keywords of earlier drafts. This dialect does not know them.
+const EARLIER: [&str; 2] = ["additionalItems", "dependencies"];
 
 /// All subschemas of a schema, by memory address.
 #[derive(Default)]
@@ -143,14 +121,16 @@ impl<'a> Subschemas<'a> {
                 }
             }
             for (key, value) in members {
-                match (holds(key), value) {
-                    (Some(Holds::One), value) => self.add(value, Some((id, key, None))),
-                    (Some(Holds::List), Value::Array(items)) => {
+                match (contents(key).filter(|_| !EARLIER.contains(&key.as_str())), value) {
+                    (Some(Contents::One | Contents::OneOrList), value) => {
+                        self.add(value, Some((id, key, None)))
+                    }
+                    (Some(Contents::List), Value::Array(items)) => {
                         for (index, item) in items.iter().enumerate() {
                             self.add(item, Some((id, key, Some(Step::Index(index)))));
                         }
                     }
-                    (Some(Holds::Named), Value::Object(named)) => {
+                    (Some(Contents::Named), Value::Object(named)) => {
                         for (name, item) in named {
                             self.add(item, Some((id, key, Some(Step::Name(name)))));
                         }
@@ -274,14 +254,12 @@ impl<'a> Compiler<'a, '_> {
             "maxProperties" => object(rules).max_properties = Some(count(value)?),
             "required" => object(rules).required = names(value)?,
             "properties" => {
-                for (name, schema) in self::members(value)? {
-                    let schema = self.named(name, schema)?;
+                for (name, schema) in self.named(value)? {
                     object(rules).properties.insert(name.as_str().into(), schema);
                 }
             }
             "patternProperties" => {
-                for (name, schema) in self::members(value)? {
-                    let schema = self.named(name, schema)?;
+                for (name, schema) in self.named(value)? {
                     let pattern = self.pattern(name)?;
                     object(rules).patterns.push((pattern, schema));
                 }
@@ -294,8 +272,7 @@ impl<'a> Compiler<'a, '_> {
                 }
             }
             "dependentSchemas" => {
-                for (name, schema) in self::members(value)? {
-                    let schema = self.named(name, schema)?;
+                for (name, schema) in self.named(value)? {
                     object(rules).dependent_schemas.push((name.as_str().into(), schema));
                 }
             }
@@ -313,11 +290,7 @@ impl<'a> Compiler<'a, '_> {
             }
             // Annotations, and parts of other keywords. Their types are checked nevertheless.
             "then" | "else" | "contentSchema" => drop(self.schema(value)?),
-            "$defs" | "definitions" => {
-                for (name, schema) in self::members(value)? {
-                    self.named(name, schema)?;
-                }
-            }
+            "$defs" | "definitions" => drop(self.named(value)?),
             "$schema" | "$id" | "$comment" | "title" | "description" | "format" | "contentEncoding"
             | "contentMediaType" => drop(text(value)?),
             "$anchor" | "$dynamicAnchor" => {
@@ -343,12 +316,15 @@ impl<'a> Compiler<'a, '_> {
         }
     }
 
-    fn named(&mut self, name: &str, value: &Value) -> Result<Id, Fault> {
-        let schema = self.schema(value);
-        if schema.is_err() {
+    /// The schemas in an object, by name.
+    fn named(&mut self, value: &'a Value) -> Result<Vec<(&'a String, Id)>, Fault> {
+        let mut schemas = Vec::new();
+        for (name, value) in members(value)? {
             self.place.push(clip(name, 100));
+            schemas.push((name, self.schema(value)?));
+            self.place.pop();
         }
-        schema
+        Ok(schemas)
     }
 
     fn schemas(&self, value: &'a Value) -> Result<Vec<Id>, Fault> {
@@ -374,33 +350,12 @@ impl<'a> Compiler<'a, '_> {
             return anchor
                 .ok_or_else(|| Fault::Whole(format!("refers to {:?}, which is not there", clip(text, 100))));
         }
-        let pointer = percent_decoded(fragment);
+        let pointer = percent_decode_str(fragment).decode_utf8_lossy();
         let target = self.whole.pointer(&pointer).and_then(|value| self.found.id(value));
         target.ok_or_else(|| {
             Fault::Whole(format!("refers to {:?}, which is no subschema of it", clip(text, 100)))
         })
     }
-}
-
-/// Decodes the percent escapes of a URI fragment.
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(code) if bytes[at] == b'%' => {
-                out.push(code);
-                at += 3;
-            }
-            _ => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 fn shown(value: &Value) -> String {

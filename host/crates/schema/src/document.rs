@@ -105,7 +105,11 @@ impl<'a> Document<'a> {
     pub fn string(&self, at: At) -> Cow<'a, str> {
         let node = self.node(at);
         let inside = &self.text[node.start as usize..node.end as usize];
-        if node.escaped { Cow::Owned(unescaped(inside)) } else { Cow::Borrowed(inside) }
+        if !node.escaped {
+            return Cow::Borrowed(inside);
+        }
+        // The reader has checked the escapes.
+        serde_json::from_str(self.source(at)).map_or(Cow::Borrowed(inside), Cow::Owned)
     }
 
     pub fn number(&self, at: At) -> Number {
@@ -340,36 +344,6 @@ impl Reader<'_, '_, '_> {
         self.close(node, self.at, count);
         Ok(())
     }
-}
-
-/// Decodes the escapes of a string that [`Reader`] has validated.
-fn unescaped(inside: &str) -> String {
-    let mut out = String::with_capacity(inside.len());
-    let mut rest = inside;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let unit = |at: usize| rest.get(at + 2..at + 6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-        let (character, taken) = match rest.as_bytes().get(at + 1) {
-            Some(b'u') => match (unit(at), unit(at + 6)) {
-                (Some(high @ 0xD800..=0xDBFF), Some(low @ 0xDC00..=0xDFFF)) => {
-                    (char::from_u32(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)), 12)
-                }
-                (Some(unit), _) => (char::from_u32(unit), 6),
-                (None, _) => (None, 2),
-            },
-            Some(b'b') => (Some('\u{8}'), 2),
-            Some(b'f') => (Some('\u{c}'), 2),
-            Some(b'n') => (Some('\n'), 2),
-            Some(b'r') => (Some('\r'), 2),
-            Some(b't') => (Some('\t'), 2),
-            Some(byte) => (Some(char::from(*byte)), 2),
-            None => (None, 1),
-        };
-        out.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
-        rest = rest.get(at + taken..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]

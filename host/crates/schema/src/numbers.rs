@@ -2,10 +2,10 @@
 
 use crate::document::{At, Number, number};
 use crate::rules::NumberRules;
-use crate::validate::Check;
+use crate::validate::{Check, Fits};
 
 impl Check<'_, '_> {
-    pub(super) fn number(&mut self, rules: &NumberRules, at: At) -> bool {
+    pub(super) fn number(&mut self, rules: &NumberRules, at: At) -> Fits {
         use std::cmp::Ordering::{Equal, Greater, Less};
         let mut fits = true;
         let value = self.document.number(at);
@@ -17,19 +17,15 @@ impl Check<'_, '_> {
         ] {
             let Some(bound) = bound else { continue };
             if !compare(value, number(&bound.0)).is_some_and(|order| allowed.contains(&order)) {
-                fits = false;
-                if !self.complain(at, |_, value| format!("{value} is {says} {}", bound.0)) {
-                    return false;
-                }
+                fits = self.complain(at, |value| format!("{value} is {says} {}", bound.0))?;
             }
         }
         if let Some(step) = &rules.multiple_of
             && !is_multiple(self.document.source(at), &step.0)
         {
-            fits = false;
-            self.complain(at, |_, value| format!("{value} is not a multiple of {}", step.0));
+            fits = self.complain(at, |value| format!("{value} is not a multiple of {}", step.0))?;
         }
-        fits
+        Ok(fits)
     }
 }
 

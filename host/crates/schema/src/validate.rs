@@ -9,7 +9,7 @@ use crate::compile::escaped;
 use crate::document::{At, Document, Kind, Number};
 use crate::rules::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, StringRules, Types};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use toolyard_protocol::visible::clip;
 
 /// The maximum number of complaints about one value.
@@ -40,6 +40,31 @@ enum PathStep {
     Index(usize),
 }
 
+/// Why a check ends before it has applied all rules.
+pub(super) enum End {
+    /// The check halts without a verdict.
+    Halt(Halt),
+    /// The value does not fit, and no further complaint is needed.
+    Misfit,
+}
+
+impl From<Halt> for End {
+    fn from(halt: Halt) -> Self {
+        Self::Halt(halt)
+    }
+}
+
+/// Whether a value fits. While complaints are collected, a check goes on after a fault, and this is `false`.
+pub(super) type Fits = Result<bool, End>;
+
+fn verdict(fits: Fits) -> Result<bool, Halt> {
+    match fits {
+        Ok(fits) => Ok(fits),
+        Err(End::Misfit) => Ok(false),
+        Err(End::Halt(halt)) => Err(halt),
+    }
+}
+
 /// For each member or item of one value, in order, whether it was evaluated.
 struct Evaluated(Vec<bool>);
 
@@ -59,14 +84,14 @@ impl<'a, 'b> Check<'a, 'b> {
 
     /// Whether the document fits.
     pub fn fits(&mut self) -> Result<bool, Halt> {
-        self.applies(0, 0, None)
+        self.quietly(0, 0, None)
     }
 
     /// Up to five complaints about a document that does not fit, each with its location, and then
     /// "and more" if there are more.
     pub fn complaints(&mut self) -> Result<Vec<String>, Halt> {
         self.complaints = Some(Vec::new());
-        self.applies(0, 0, None)?;
+        verdict(self.applies(0, 0, None))?;
         let mut complaints = self.complaints.take().unwrap_or_default();
         if complaints.len() > MAX_COMPLAINTS {
             complaints.truncate(MAX_COMPLAINTS);
@@ -75,11 +100,10 @@ impl<'a, 'b> Check<'a, 'b> {
         Ok(complaints)
     }
 
-    /// Whether the value at `at` fits a schema. If complaints are collected, continues after the
-    /// first fault.
-    fn applies(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+    /// Whether the value at `at` fits a schema.
+    fn applies(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Fits {
         if self.nesting >= MAX_NESTING {
-            return Err(Halt::TooDeep);
+            return Err(Halt::TooDeep.into());
         }
         self.budget.spend(1)?;
         self.nesting += 1;
@@ -93,43 +117,39 @@ impl<'a, 'b> Check<'a, 'b> {
         let collecting = self.complaints.take();
         let fits = self.applies(id, at, evaluated);
         self.complaints = collecting;
-        fits
+        verdict(fits)
     }
 
     /// Applies the target of a reference.
-    fn refers(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+    fn refers(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Fits {
         let is_remembered = evaluated.is_none() && self.rules[id as usize].has_references;
         if !is_remembered {
             return self.applies(id, at, evaluated);
         }
         match self.verdicts.get(&(id, at)) {
             Some(true) => return Ok(true),
-            Some(false) if self.complaints.is_none() => return Ok(false),
+            Some(false) if self.complaints.is_none() => return Err(End::Misfit),
             _ => {}
         }
-        let fits = self.applies(id, at, None)?;
+        let fits = self.applies(id, at, None);
         // Above the limit, new verdicts are not cached.
-        if self.verdicts.len() < MAX_VERDICTS {
-            self.verdicts.insert((id, at), fits);
+        if self.verdicts.len() < MAX_VERDICTS && !matches!(fits, Err(End::Halt(_))) {
+            self.verdicts.insert((id, at), matches!(fits, Ok(true)));
         }
-        Ok(fits)
+        fits
     }
 
-    /// Adds a complaint if complaints are collected. Returns whether to continue.
-    pub(super) fn complain(&mut self, at: At, what: impl FnOnce(&Self, &str) -> String) -> bool {
-        let Some(complaints) = &self.complaints else { return false };
-        if complaints.len() <= MAX_COMPLAINTS {
-            let value = clip(self.document.source(at), COMPLAINT_CHARS / 3);
-            let what = clip(&what(self, &value), COMPLAINT_CHARS);
-            let text = format!("at `{}`: {what}", self.place());
-            self.complaints.get_or_insert_default().push(text);
+    /// The verdict about a value with a fault: `false` after adding a complaint. The check ends instead if
+    /// no complaints are collected, or enough of them.
+    pub(super) fn complain(&mut self, at: At, what: impl FnOnce(&str) -> String) -> Fits {
+        if self.complaints.is_none() {
+            return Err(End::Misfit);
         }
-        self.goes_on()
-    }
-
-    /// Whether a check continues after a fault.
-    fn goes_on(&self) -> bool {
-        self.complaints.as_ref().is_some_and(|complaints| complaints.len() <= MAX_COMPLAINTS)
+        let value = clip(self.document.source(at), COMPLAINT_CHARS / 3);
+        let text = format!("at `{}`: {}", self.place(), clip(&what(&value), COMPLAINT_CHARS));
+        let complaints = self.complaints.get_or_insert_default();
+        complaints.push(text);
+        if complaints.len() > MAX_COMPLAINTS { Err(End::Misfit) } else { Ok(false) }
     }
 
     /// The JSON pointer of the current value.
@@ -155,54 +175,41 @@ impl<'a, 'b> Check<'a, 'b> {
         }
     }
 
-    fn rules(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+    fn rules(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Fits {
         let rules = &self.rules[id as usize];
-        if let Some(verdict) = rules.verdict {
-            if !verdict {
-                self.complain(at, |_, value| format!("{value} is not allowed here"));
-            }
-            return Ok(verdict);
+        match rules.verdict {
+            Some(true) => return Ok(true),
+            Some(false) => return self.complain(at, |value| format!("{value} is not allowed here")),
+            None => {}
         }
         let kind = self.document.kind(at);
         let mut fits = true;
         if let Some(types) = rules.types
             && !self.is_of(types, kind, at)
         {
-            self.complain(at, |_, value| {
+            // Errors of other rules are not useful if the value has another type.
+            return self.complain(at, |value| {
                 let names: Vec<String> = types.names().map(|name| format!("\"{name}\"")).collect();
                 let of = if names.len() == 1 { "type" } else { "types" };
                 format!("{value} is not of {of} {}", names.join(", "))
             });
-            // Errors of other rules are not useful if the value has another type.
-            return Ok(false);
         }
         if let Some(constant) = &rules.constant
             && !self.equals(at, constant)?
         {
-            fits = false;
-            if !self.complain(at, |_, value| format!("{value} is not {}", clip(&constant.to_string(), 100))) {
-                return Ok(false);
-            }
+            fits =
+                self.complain(at, |value| format!("{value} is not {}", clip(&constant.to_string(), 100)))?;
         }
         if let Some(choices) = &rules.choices
             && !self.is_among(at, choices)?
         {
-            fits = false;
-            if !self.complain(at, |_, value| format!("{value} is not one of {}", choices.shown)) {
-                return Ok(false);
-            }
+            fits = self.complain(at, |value| format!("{value} is not one of {}", choices.shown))?;
         }
-        let scalar = match (kind, &rules.number, &rules.string) {
-            (Kind::Number, Some(number), _) => self.number(number, at),
+        fits &= match (kind, &rules.number, &rules.string) {
+            (Kind::Number, Some(number), _) => self.number(number, at)?,
             (Kind::String, _, Some(string)) => self.string(string, at)?,
             _ => true,
         };
-        if !scalar {
-            fits = false;
-            if !self.goes_on() {
-                return Ok(false);
-            }
-        }
         // The caller, or rules of this schema, need to know which parts were evaluated.
         let own = match kind {
             Kind::Object => rules.unevaluated_properties,
@@ -217,28 +224,15 @@ impl<'a, 'b> Check<'a, 'b> {
             self.budget.spend(parts.0.len() as u64 / 16)?;
         }
         for rule in &rules.in_place {
-            if !self.in_place(rule, at, parts.as_mut())? {
-                fits = false;
-                if !self.goes_on() {
-                    return Ok(false);
-                }
-            }
+            fits &= self.in_place(rule, at, parts.as_mut())?;
         }
-        let whole = match (kind, &rules.object, &rules.array) {
+        fits &= match (kind, &rules.object, &rules.array) {
             (Kind::Object, Some(object), _) => self.object(object, at, parts.as_mut())?,
             (Kind::Array, _, Some(array)) => self.array(array, at, parts.as_mut())?,
             _ => true,
         };
-        if !whole {
-            fits = false;
-            if !self.goes_on() {
-                return Ok(false);
-            }
-        }
-        if let (Some(own), Some(parts)) = (own, &mut parts)
-            && !self.unevaluated(own, kind, at, parts)?
-        {
-            fits = false;
+        if let (Some(own), Some(parts)) = (own, &mut parts) {
+            fits &= self.unevaluated(own, kind, at, parts)?;
         }
         if let (true, Some(evaluated), Some(parts)) = (fits, evaluated, &parts) {
             evaluated.add(parts);
@@ -265,91 +259,67 @@ impl<'a, 'b> Check<'a, 'b> {
         }
     }
 
-    fn string(&mut self, rules: &StringRules, at: At) -> Result<bool, Halt> {
+    fn string(&mut self, rules: &StringRules, at: At) -> Fits {
         let text = self.document.string(at);
         self.budget.spend(text.len() as u64 / 64)?;
         let mut fits = true;
-        if rules.min_length.is_some() || rules.max_length.is_some() {
-            let length = text.chars().count() as u64;
-            for (bound, is_wrong, says) in [
-                (rules.min_length, rules.min_length.is_some_and(|least| length < least), "shorter"),
-                (rules.max_length, rules.max_length.is_some_and(|most| length > most), "longer"),
-            ] {
-                if is_wrong {
-                    fits = false;
-                    let bound = bound.unwrap_or_default();
-                    if !self.complain(at, |_, value| format!("{value} is {says} than {bound} characters")) {
-                        return Ok(false);
-                    }
-                }
-            }
+        let length = match (rules.min_length, rules.max_length) {
+            (None, None) => 0,
+            _ => text.chars().count() as u64,
+        };
+        if let Some(least) = rules.min_length.filter(|least| length < *least) {
+            fits = self.complain(at, |value| format!("{value} is shorter than {least} characters"))?;
+        }
+        if let Some(most) = rules.max_length.filter(|most| length > *most) {
+            fits = self.complain(at, |value| format!("{value} is longer than {most} characters"))?;
         }
         if let Some(pattern) = &rules.pattern
             && !pattern.is_match(&text, self.budget)?
         {
-            fits = false;
-            self.complain(at, |_, value| {
-                format!("{value} does not match \"{}\"", clip(pattern.source(), 150))
-            });
+            let source = clip(pattern.source(), 150);
+            fits = self.complain(at, |value| format!("{value} does not match \"{source}\""))?;
         }
         Ok(fits)
     }
 
-    /// Whether the number of members or items is within the schema's bounds.
-    fn count(&mut self, at: At, (least, most): (Option<u64>, Option<u64>), of: &str) -> bool {
+    /// Checks the number of members or items.
+    fn count(&mut self, at: At, (least, most): (Option<u64>, Option<u64>), of: &str) -> Fits {
         let count = u64::from(self.document.count(at));
-        let mut fits = true;
-        for (is_wrong, says) in [
-            (least.is_some_and(|least| count < least), "fewer"),
-            (most.is_some_and(|most| count > most), "more"),
-        ] {
-            if is_wrong {
-                fits = false;
-                if !self.complain(at, |_, value| format!("{value} has {says} {of} than allowed")) {
-                    return false;
-                }
-            }
-        }
-        fits
+        let says = match (least, most) {
+            (Some(least), _) if count < least => "fewer",
+            (_, Some(most)) if count > most => "more",
+            _ => return Ok(true),
+        };
+        self.complain(at, |value| format!("{value} has {says} {of} than allowed"))
     }
 
-    fn in_place(&mut self, rule: &InPlace, at: At, parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
+    fn in_place(&mut self, rule: &InPlace, at: At, mut parts: Option<&mut Evaluated>) -> Fits {
         match rule {
             InPlace::Reference(id) => self.refers(*id, at, parts),
             InPlace::All(ids) => {
-                let mut parts = parts;
                 let mut fits = true;
                 for id in ids {
-                    if !self.applies(*id, at, parts.as_deref_mut())? {
-                        fits = false;
-                        if !self.goes_on() {
-                            return Ok(false);
-                        }
-                    }
+                    fits &= self.applies(*id, at, parts.as_deref_mut())?;
                 }
                 Ok(fits)
             }
             InPlace::Any(ids) => {
-                let mut parts = parts;
                 let mut fits = false;
                 for id in ids {
-                    if self.quietly(*id, at, parts.as_deref_mut())? {
-                        fits = true;
-                        // The other schemas may evaluate more parts.
-                        if parts.is_none() {
-                            break;
-                        }
+                    fits |= self.quietly(*id, at, parts.as_deref_mut())?;
+                    // The other schemas may evaluate more parts.
+                    if fits && parts.is_none() {
+                        break;
                     }
                 }
-                if !fits {
-                    self.complain(at, |_, value| {
-                        format!("{value} is not valid under any of the {} schemas of `anyOf`", ids.len())
-                    });
+                if fits {
+                    return Ok(true);
                 }
-                Ok(fits)
+                self.complain(at, |value| {
+                    format!("{value} is not valid under any of the {} schemas of `anyOf`", ids.len())
+                })
             }
             InPlace::One(ids) => {
-                let mut parts = parts;
                 let mut fitting = 0;
                 for id in ids {
                     fitting += u32::from(self.quietly(*id, at, parts.as_deref_mut())?);
@@ -357,23 +327,20 @@ impl<'a, 'b> Check<'a, 'b> {
                         break;
                     }
                 }
-                if fitting != 1 {
-                    let many = if fitting == 0 { "not valid under any" } else { "valid under more than one" };
-                    self.complain(at, |_, value| {
-                        format!("{value} is {many} of the {} schemas of `oneOf`", ids.len())
-                    });
-                }
-                Ok(fitting == 1)
+                let many = match fitting {
+                    0 => "not valid under any",
+                    1 => return Ok(true),
+                    _ => "valid under more than one",
+                };
+                self.complain(at, |value| {
+                    format!("{value} is {many} of the {} schemas of `oneOf`", ids.len())
+                })
             }
-            InPlace::Not(id) => {
-                let fits = !self.quietly(*id, at, None)?;
-                if !fits {
-                    self.complain(at, |_, value| format!("{value} is valid under the schema of `not`"));
-                }
-                Ok(fits)
-            }
+            InPlace::Not(id) => match self.quietly(*id, at, None)? {
+                true => self.complain(at, |value| format!("{value} is valid under the schema of `not`")),
+                false => Ok(true),
+            },
             InPlace::If { condition, then, otherwise } => {
-                let mut parts = parts;
                 let branch =
                     if self.quietly(*condition, at, parts.as_deref_mut())? { then } else { otherwise };
                 branch.map_or(Ok(true), |id| self.applies(id, at, parts))
@@ -381,32 +348,23 @@ impl<'a, 'b> Check<'a, 'b> {
         }
     }
 
-    fn object(
-        &mut self,
-        rules: &ObjectRules,
-        at: At,
-        mut parts: Option<&mut Evaluated>,
-    ) -> Result<bool, Halt> {
+    fn object(&mut self, rules: &ObjectRules, at: At, mut parts: Option<&mut Evaluated>) -> Fits {
         let document = self.document;
-        let mut fits = self.count(at, (rules.min_properties, rules.max_properties), "properties");
-        if !fits && !self.goes_on() {
-            return Ok(false);
-        }
+        let mut fits = self.count(at, (rules.min_properties, rules.max_properties), "properties")?;
         let mut unexpected: Vec<Cow<'_, str>> = Vec::new();
         for (order, (name_at, value)) in document.members(at).enumerate() {
             let name = document.string(name_at);
             self.budget.spend(1 + name.len() as u64 / 64)?;
+            let step = PathStep::Name(name_at);
             let mut is_known = false;
-            let mut is_right = true;
             if let Some(id) = rules.properties.get(&*name) {
                 is_known = true;
-                is_right &= self.at_step(PathStep::Name(name_at), |this| this.applies(*id, value, None))?;
+                fits &= self.at_step(step, |this| this.applies(*id, value, None))?;
             }
             for (pattern, id) in &rules.patterns {
                 if pattern.is_match(&name, self.budget)? {
                     is_known = true;
-                    is_right &=
-                        self.at_step(PathStep::Name(name_at), |this| this.applies(*id, value, None))?;
+                    fits &= self.at_step(step, |this| this.applies(*id, value, None))?;
                 }
             }
             if let (false, Some(id)) = (is_known, rules.additional) {
@@ -414,59 +372,45 @@ impl<'a, 'b> Check<'a, 'b> {
                 if self.rules[id as usize].verdict == Some(false) {
                     // One complaint lists all these names.
                     unexpected.push(name);
-                    fits = false;
                     if self.complaints.is_none() {
-                        return Ok(false);
+                        break;
                     }
                 } else {
-                    is_right &=
-                        self.at_step(PathStep::Name(name_at), |this| this.applies(id, value, None))?;
+                    fits &= self.at_step(step, |this| this.applies(id, value, None))?;
                 }
             }
             if let Some(id) = rules.names
                 && !self.quietly(id, name_at, None)?
             {
-                is_right = false;
-                self.complain(name_at, |_, name| format!("the name {name} is not allowed"));
+                fits = self.complain(name_at, |name| format!("the name {name} is not allowed"))?;
             }
             if let (true, Some(parts)) = (is_known, parts.as_deref_mut()) {
                 parts.0[order] = true;
             }
-            if !is_right {
-                fits = false;
-                if !self.goes_on() {
-                    return Ok(false);
-                }
-            }
         }
         if !unexpected.is_empty() {
-            let shown: Vec<String> =
-                unexpected.iter().take(10).map(|name| format!("'{}'", clip(name, 50))).collect();
-            let was = if unexpected.len() == 1 { "was" } else { "were" };
-            let says =
-                format!("additional properties are not allowed ({} {was} unexpected)", shown.join(", "));
-            self.complain(at, |_, _| says);
+            fits = self.complain(at, |_| {
+                let shown: Vec<String> =
+                    unexpected.iter().take(10).map(|name| format!("'{}'", clip(name, 50))).collect();
+                let was = if unexpected.len() == 1 { "was" } else { "were" };
+                format!("additional properties are not allowed ({} {was} unexpected)", shown.join(", "))
+            })?;
         }
-        if rules.looks_for_names() && !self.names(rules, at, parts)? {
-            fits = false;
+        if rules.looks_for_names() {
+            fits &= self.names(rules, at, parts)?;
         }
         Ok(fits)
     }
 
     /// The rules about the set of names.
-    fn names(
-        &mut self,
-        rules: &ObjectRules,
-        at: At,
-        mut parts: Option<&mut Evaluated>,
-    ) -> Result<bool, Halt> {
+    fn names(&mut self, rules: &ObjectRules, at: At, mut parts: Option<&mut Evaluated>) -> Fits {
         let document = self.document;
         // A few names are searched one by one, many in a table.
         let looked_for = rules.required.len()
             + rules.dependent_schemas.len()
             + rules.dependent_required.iter().map(|(_, needed)| 1 + needed.len()).sum::<usize>();
         let count = document.count(at) as usize;
-        let table: Option<std::collections::HashSet<Cow<'_, str>>> = if looked_for * count > 256 {
+        let table: Option<HashSet<Cow<'_, str>>> = if looked_for * count > 256 {
             self.budget.spend(2 * count as u64)?;
             Some(document.members(at).map(|(name, _)| document.string(name)).collect())
         } else {
@@ -484,59 +428,40 @@ impl<'a, 'b> Check<'a, 'b> {
                 missing.extend(needed.iter().map(|needed| &**needed).filter(|needed| !has(needed)));
             }
         }
-        let mut fits = missing.is_empty();
+        let mut fits = true;
         for name in missing {
-            if !self.complain(at, |_, _| format!("\"{}\" is a required property", clip(name, 100))) {
-                return Ok(false);
-            }
+            fits = self.complain(at, |_| format!("\"{}\" is a required property", clip(name, 100)))?;
         }
         for (name, id) in &rules.dependent_schemas {
-            if has(name) && !self.applies(*id, at, parts.as_deref_mut())? {
-                fits = false;
-                if !self.goes_on() {
-                    return Ok(false);
-                }
+            if has(name) {
+                fits &= self.applies(*id, at, parts.as_deref_mut())?;
             }
         }
         Ok(fits)
     }
 
-    fn array(&mut self, rules: &ArrayRules, at: At, mut parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
+    fn array(&mut self, rules: &ArrayRules, at: At, mut parts: Option<&mut Evaluated>) -> Fits {
         let document = self.document;
-        let mut fits = self.count(at, (rules.min_items, rules.max_items), "items");
-        if !fits && !self.goes_on() {
-            return Ok(false);
-        }
+        let mut fits = self.count(at, (rules.min_items, rules.max_items), "items")?;
         if rules.items.is_some() || !rules.prefix.is_empty() {
             for (index, item) in document.items(at).enumerate() {
                 let Some(id) = rules.prefix.get(index).copied().or(rules.items) else { break };
                 if let Some(parts) = parts.as_deref_mut() {
                     parts.0[index] = true;
                 }
-                if !self.at_step(PathStep::Index(index), |this| this.applies(id, item, None))? {
-                    fits = false;
-                    if !self.goes_on() {
-                        return Ok(false);
-                    }
-                }
+                fits &= self.at_step(PathStep::Index(index), |this| this.applies(id, item, None))?;
             }
         }
-        if let Some(contains) = &rules.contains
-            && !self.contains(contains, at, parts)?
-        {
-            fits = false;
-            if !self.goes_on() {
-                return Ok(false);
-            }
+        if let Some(contains) = &rules.contains {
+            fits &= self.contains(contains, at, parts)?;
         }
         if rules.unique && !self.is_unique(at)? {
-            fits = false;
-            self.complain(at, |_, value| format!("{value} has equal items"));
+            fits = self.complain(at, |value| format!("{value} has equal items"))?;
         }
         Ok(fits)
     }
 
-    fn contains(&mut self, rule: &Contains, at: At, mut parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
+    fn contains(&mut self, rule: &Contains, at: At, mut parts: Option<&mut Evaluated>) -> Fits {
         let mut found = 0;
         for (index, item) in self.document.items(at).enumerate() {
             if self.quietly(rule.schema, item, None)? {
@@ -548,20 +473,19 @@ impl<'a, 'b> Check<'a, 'b> {
                 }
             }
         }
-        let is_right = found >= rule.least && rule.most.is_none_or(|most| found <= most);
-        if !is_right {
-            let least = rule.least;
-            self.complain(at, |_, value| match rule.most {
-                Some(most) if found > most => {
-                    format!("{value} has more than {most} items that fit `contains`")
-                }
-                _ => format!("{value} has fewer than {least} items that fit `contains`"),
-            });
+        let least = rule.least;
+        match rule.most {
+            Some(most) if found > most => {
+                self.complain(at, |value| format!("{value} has more than {most} items that fit `contains`"))
+            }
+            _ if found < least => {
+                self.complain(at, |value| format!("{value} has fewer than {least} items that fit `contains`"))
+            }
+            _ => Ok(true),
         }
-        Ok(is_right)
     }
 
-    fn unevaluated(&mut self, id: Id, kind: Kind, at: At, parts: &mut Evaluated) -> Result<bool, Halt> {
+    fn unevaluated(&mut self, id: Id, kind: Kind, at: At, parts: &mut Evaluated) -> Fits {
         let document = self.document;
         let mut fits = true;
         let values: Vec<(PathStep, At)> = match kind {
@@ -570,14 +494,8 @@ impl<'a, 'b> Check<'a, 'b> {
         };
         self.budget.spend(values.len() as u64 / 4)?;
         for (order, (step, value)) in values.into_iter().enumerate() {
-            if std::mem::replace(&mut parts.0[order], true) {
-                continue;
-            }
-            if !self.at_step(step, |this| this.applies(id, value, None))? {
-                fits = false;
-                if !self.goes_on() {
-                    return Ok(false);
-                }
+            if !std::mem::replace(&mut parts.0[order], true) {
+                fits &= self.at_step(step, |this| this.applies(id, value, None))?;
             }
         }
         Ok(fits)

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use toolyard_dispatch::rules::Object;
 use toolyard_dispatch::{Caller, Dispatch, ListVersions};
 use toolyard_protocol::stateless::listen::{self, Filter};
-use toolyard_protocol::{Id, notification};
+use toolyard_protocol::{Id, Method, notification};
 
 /// How long changes are gathered.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -112,13 +112,13 @@ impl Changes {
         let caller = client.caller();
         let mut messages = Vec::new();
         if self.tools {
-            messages.push(notification::tools_list_changed());
+            messages.push(notification::list_changed(&Method::ToolsListChanged));
         }
         if self.prompts && declared.prompts {
-            messages.push(notification::prompts_list_changed());
+            messages.push(notification::list_changed(&Method::PromptsListChanged));
         }
         if self.resources && declared.resources {
-            messages.push(notification::resources_list_changed());
+            messages.push(notification::list_changed(&Method::ResourcesListChanged));
         }
         for uri in &client.memory.lock().await.subscriptions {
             if self.updated.is(uri) && dispatch.access().shows(&caller, Object::Resource(uri)) {
@@ -133,13 +133,13 @@ impl Changes {
     pub fn subscribed(&self, dispatch: &Dispatch, caller: &Caller, id: &Id, granted: &Filter) -> Vec<Bytes> {
         let mut messages = Vec::new();
         if self.tools && granted.tools {
-            messages.push(listen::tools_list_changed(id));
+            messages.push(listen::list_changed(id, &Method::ToolsListChanged));
         }
         if self.prompts && granted.prompts {
-            messages.push(listen::prompts_list_changed(id));
+            messages.push(listen::list_changed(id, &Method::PromptsListChanged));
         }
         if self.resources && granted.resources {
-            messages.push(listen::resources_list_changed(id));
+            messages.push(listen::list_changed(id, &Method::ResourcesListChanged));
         }
         let changed = granted.uris.iter().filter(|uri| self.updated.is(uri));
         messages.extend(

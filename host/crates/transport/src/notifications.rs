@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use toolyard_dispatch::{Notice, TaskId};
-use toolyard_protocol::{LogLevel, notification};
+use toolyard_protocol::{LogLevel, Method, notification};
 
 /// The log level of a client, and whether it is ready for questions.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl NotificationFilter {
                 notification::log_message(*level, logger.as_deref(), data, task)
             }
             Notice::Status(view) => notification::task_status(view),
-            Notice::ToolsChanged => notification::tools_list_changed(),
+            Notice::ToolsChanged => notification::list_changed(&Method::ToolsListChanged),
             Notice::ElicitationComplete { elicitation_id } => {
                 notification::elicitation_complete(elicitation_id, task)
             }

@@ -1,7 +1,7 @@
 //! SHA-256 digests as OCI writes them.
 
 use sha2::{Digest as _, Sha256};
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// Hexadecimal digits that [`Digest::short`] shows.
@@ -21,20 +21,9 @@ impl Digest {
     /// The digest that these 64 lower-case hexadecimal digits write.
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {
-        let value = |digit: u8| match digit {
-            b'0'..=b'9' => Some(digit - b'0'),
-            b'a'..=b'f' => Some(digit - b'a' + 10),
-            _ => None,
-        };
-        let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
-        if pairs.len() != 32 || !rest.is_empty() {
-            return None;
-        }
         let mut bytes = [0; 32];
-        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            *byte = value(*high)? << 4 | value(*low)?;
-        }
-        Some(Self(bytes))
+        let decoded = base16ct::lower::decode(hex, &mut bytes).ok()?;
+        (decoded.len() == 32).then_some(Self(bytes))
     }
 
     /// The digest with these bytes, if there are 32 of them.
@@ -52,11 +41,7 @@ impl Digest {
     /// The 64 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
-        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a String does not fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        base16ct::lower::encode_string(&self.0)
     }
 
     /// The beginning, for people: `sha256:` and twelve digits. It identifies nothing.

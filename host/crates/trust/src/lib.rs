@@ -27,6 +27,7 @@ pub mod policy;
 pub mod provenance;
 pub mod signature;
 
+mod base64_text;
 mod digest;
 mod escape;
 mod manifest;

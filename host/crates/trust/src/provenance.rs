@@ -3,8 +3,6 @@
 use crate::escape::brief;
 use crate::key::PublicKey;
 use crate::signature::{MAX_SIGNATURES, Signature, Subject, verify};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 /// The largest provenance file that is read, in bytes.
@@ -42,12 +40,6 @@ pub enum ProvenanceError {
     Malformed(String),
 }
 
-impl ProvenanceError {
-    fn malformed(why: impl Into<String>) -> Self {
-        Self::Malformed(why.into())
-    }
-}
-
 #[derive(Deserialize)]
 struct AnyVersion {
     version: u64,
@@ -57,23 +49,15 @@ struct AnyVersion {
 struct File {
     version: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    manifest: Option<String>,
+    manifest: Option<Bytes>,
     #[serde(default)]
-    signatures: Vec<FileSignature>,
+    signatures: Vec<Signature>,
     #[serde(default)]
     keys: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum FileSignature {
-    SimpleSigning { payload: String, signature: String },
-    Bundle(String),
-}
-
-fn decode(text: &str) -> Result<Vec<u8>, ProvenanceError> {
-    STANDARD.decode(text).map_err(|_| ProvenanceError::malformed("a part of it is not base64"))
-}
+struct Bytes(#[serde(with = "crate::base64_text")] Vec<u8>);
 
 impl Provenance {
     /// Reads a file.
@@ -84,7 +68,7 @@ impl Provenance {
         if file.len() > MAX_PROVENANCE {
             return Err(ProvenanceError::TooLarge(file.len()));
         }
-        let not_json = |error: serde_json::Error| ProvenanceError::malformed(brief(&error.to_string()));
+        let not_json = |error: serde_json::Error| ProvenanceError::Malformed(brief(&error.to_string()));
         let AnyVersion { version } = serde_json::from_slice(file).map_err(not_json)?;
         if version != VERSION {
             return Err(ProvenanceError::Version(version));
@@ -92,38 +76,25 @@ impl Provenance {
         let File { manifest, signatures, keys, .. } = serde_json::from_slice(file).map_err(not_json)?;
         if signatures.len() > MAX_SIGNATURES || keys.len() > MAX_KEYS {
             let why = format!("it has more than {MAX_SIGNATURES} signatures or {MAX_KEYS} keys");
-            return Err(ProvenanceError::malformed(why));
+            return Err(ProvenanceError::Malformed(why));
         }
-        let signatures = signatures.into_iter().map(|signature| match signature {
-            FileSignature::SimpleSigning { payload, signature } => {
-                Ok(Signature::SimpleSigning { payload: decode(&payload)?, signature: decode(&signature)? })
-            }
-            FileSignature::Bundle(json) => Ok(Signature::Bundle(decode(&json)?)),
-        });
         let keys = keys.iter().map(|pem| PublicKey::from_pem(pem));
         Ok(Self {
-            manifest: manifest.as_deref().map(decode).transpose()?,
-            signatures: signatures.collect::<Result<_, _>>()?,
+            manifest: manifest.map(|Bytes(manifest)| manifest),
+            signatures,
             keys: keys
                 .collect::<Result<_, _>>()
-                .map_err(|error| ProvenanceError::malformed(format!("a key of it does not fit: {error}")))?,
+                .map_err(|error| ProvenanceError::Malformed(format!("a key of it does not fit: {error}")))?,
         })
     }
 
     /// The text of the file. [`Self::is_too_large`] says whether it can be read again.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        let signatures = self.signatures.iter().map(|signature| match signature {
-            Signature::SimpleSigning { payload, signature } => FileSignature::SimpleSigning {
-                payload: STANDARD.encode(payload),
-                signature: STANDARD.encode(signature),
-            },
-            Signature::Bundle(json) => FileSignature::Bundle(STANDARD.encode(json)),
-        });
         let file = File {
             version: VERSION,
-            manifest: self.manifest.as_ref().map(|manifest| STANDARD.encode(manifest)),
-            signatures: signatures.collect(),
+            manifest: self.manifest.clone().map(Bytes),
+            signatures: self.signatures.clone(),
             keys: self.keys.iter().map(PublicKey::to_pem).collect(),
         };
         // Serializing strings does not fail.

@@ -5,6 +5,7 @@ mod simple;
 
 use crate::digest::Digest;
 use crate::key::{PrivateKey, PublicKey};
+use serde::{Deserialize, Serialize};
 
 /// The largest bundle, and the largest payload of a simple signature, in bytes.
 pub const MAX_BUNDLE: usize = 64 << 10;
@@ -12,17 +13,20 @@ pub const MAX_BUNDLE: usize = 64 << 10;
 pub const MAX_SIGNATURES: usize = 32;
 
 /// Signature material as it was published; untrusted until verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Signature {
     /// A layer of cosign 2.
     SimpleSigning {
         /// The JSON that is signed.
+        #[serde(with = "crate::base64_text")]
         payload: Vec<u8>,
         /// DER.
+        #[serde(with = "crate::base64_text")]
         signature: Vec<u8>,
     },
     /// The JSON of a sigstore bundle, version 0.3.
-    Bundle(Vec<u8>),
+    Bundle(#[serde(with = "crate::base64_text")] Vec<u8>),
 }
 
 /// The bytes that a signature must be over.
@@ -80,21 +84,16 @@ pub enum VerifyError {
     TooMany(usize),
 }
 
-/// Verifies signatures by something that the operator trusts.
-pub trait Verify {
-    /// The fingerprint of the signer, if any of the signatures is for the subject.
-    ///
-    /// # Errors
-    /// If none is.
-    fn verify(&self, subject: &Subject, signatures: &[Signature]) -> Result<String, VerifyError>;
-}
-
 /// Any of these keys, with any signature of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys(pub Vec<PublicKey>);
 
-impl Verify for Keys {
-    fn verify(&self, subject: &Subject, signatures: &[Signature]) -> Result<String, VerifyError> {
+impl Keys {
+    /// The fingerprint of the signer, if any of the signatures is for the subject.
+    ///
+    /// # Errors
+    /// If none is.
+    pub fn verify(&self, subject: &Subject, signatures: &[Signature]) -> Result<String, VerifyError> {
         verify(&self.0.iter().collect::<Vec<_>>(), subject, signatures)
     }
 }

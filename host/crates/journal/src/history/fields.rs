@@ -1,14 +1,16 @@
 //! The members of the JSON form of a line.
 
 use super::{Detail, History, decider, timestamp};
-use crate::begin::{Begin, hex};
+use crate::begin::Begin;
 use crate::entry::Entry;
 use crate::response::{Response, ResponseOutcome};
 use crate::words;
+use base16ct::lower::encode_string;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
+use toolyard_protocol::visible::clip;
 
 type Members = Map<String, Value>;
 
@@ -58,7 +60,7 @@ impl History {
                 put(members, "method", *method);
                 put(members, "uri", *uri);
             }
-            Entry::Ended(outcome) => put(members, "sha256", hex(outcome)),
+            Entry::Ended(outcome) => put(members, "sha256", encode_string(outcome)),
             Entry::Response { number, response } => {
                 put(members, "request", *number);
                 put_response(members, response, is_full);
@@ -135,8 +137,5 @@ pub(super) fn answer_words(answers: &[u8]) -> String {
 /// The digits of a digest that people compare.
 pub(super) fn short_name(digest: &str) -> String {
     let digits = digest.rsplit_once(':').map_or(digest, |(_, digits)| digits);
-    match digits.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", digits.get(..end).unwrap_or_default()),
-        None => digits.to_owned(),
-    }
+    clip(digits, SHORT)
 }

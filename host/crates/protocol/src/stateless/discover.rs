@@ -10,16 +10,7 @@ use serde_json::json;
 /// ([`complete_cached`](super::result::complete_cached)).
 #[must_use]
 pub fn discover(identity: &ServerIdentity, offers: Offers) -> RawJson {
-    let mut capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
-    if offers.resources {
-        capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
-    }
-    if offers.prompts {
-        capabilities["prompts"] = json!({"listChanged": true});
-    }
-    if offers.completions {
-        capabilities["completions"] = json!({});
-    }
+    let mut capabilities = offers.capabilities();
     if identity.tasks {
         capabilities["extensions"] = json!({TASKS: {}});
     }

@@ -5,10 +5,9 @@ use super::META_SERVER_INFO;
 use crate::error::RpcError;
 use crate::members::each;
 use crate::method::Method;
-use crate::progress::Meta;
 use crate::question::Kind;
 use crate::raw::RawJson;
-use crate::tools::CallParams;
+use crate::tools::{CallParams, CallWire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -55,21 +54,6 @@ impl Retry {
         let state = state.map_err(|_| "`requestState` must be a string".to_owned())?;
         Ok(Self { responses: responses.unwrap_or_default(), state })
     }
-}
-
-#[derive(Deserialize)]
-struct CallWire<'a> {
-    name: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "crate::raw::present")]
-    task: Option<&'a RawValue>,
-    #[serde(borrow, rename = "_meta")]
-    meta: Option<Meta<'a>>,
-    #[serde(borrow, default, rename = "inputResponses", deserialize_with = "crate::raw::present")]
-    responses: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "requestState", deserialize_with = "crate::raw::present")]
-    state: Option<&'a RawValue>,
 }
 
 /// The params of `tools/call` with the input from the round before, both read in one pass.

@@ -97,22 +97,10 @@ pub fn ended(id: &Id) -> Bytes {
     result(id, &RawJson::of(&json!({"resultType": "complete", "_meta": {META_SUBSCRIPTION: id}})))
 }
 
-/// `notifications/tools/list_changed`.
+/// `notifications/…/list_changed` of tools, prompts or resources.
 #[must_use]
-pub fn tools_list_changed(id: &Id) -> Bytes {
-    tagged_notification(id, &Method::ToolsListChanged, &RawJson::empty_object())
-}
-
-/// `notifications/prompts/list_changed`.
-#[must_use]
-pub fn prompts_list_changed(id: &Id) -> Bytes {
-    tagged_notification(id, &Method::PromptsListChanged, &RawJson::empty_object())
-}
-
-/// `notifications/resources/list_changed`.
-#[must_use]
-pub fn resources_list_changed(id: &Id) -> Bytes {
-    tagged_notification(id, &Method::ResourcesListChanged, &RawJson::empty_object())
+pub fn list_changed(id: &Id, method: &Method) -> Bytes {
+    tagged_notification(id, method, &RawJson::empty_object())
 }
 
 /// `notifications/resources/updated`.

@@ -6,37 +6,13 @@ use super::headers;
 use crate::error::RpcError;
 use crate::members::each;
 use crate::raw::RawJson;
+use crate::tools::schema_keywords::{Contents, contents};
 use crate::visible::clip;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 /// The keyword of a schema that names the header.
 const KEYWORD: &str = "x-mcp-header";
-
-/// Keywords whose value is a schema or an array of them. An argument found through
-/// them has no fixed place.
-const SCHEMAS: [&str; 16] = [
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "oneOf",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-
-/// Keywords whose value has schemas by name.
-const NAMED_SCHEMAS: [&str; 5] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
 
 /// The types of an argument that a header repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,16 +83,18 @@ fn walk(
             }
         }
     }
-    for keyword in SCHEMAS {
-        match members.get(keyword) {
-            Some(Value::Array(schemas)) => schemas.iter().try_for_each(|schema| walk(schema, None, found))?,
-            Some(schema) => walk(schema, None, found)?,
-            None => {}
-        }
-    }
-    for keyword in NAMED_SCHEMAS {
-        if let Some(Value::Object(schemas)) = members.get(keyword) {
-            schemas.values().try_for_each(|schema| walk(schema, None, found))?;
+    // An argument found through another keyword has no fixed place.
+    for (keyword, value) in members {
+        match (contents(keyword), value) {
+            (None, _) => {}
+            (Some(Contents::Named), _) if keyword == "properties" => {}
+            (Some(Contents::Named), Value::Object(schemas)) => {
+                schemas.values().try_for_each(|schema| walk(schema, None, found))?;
+            }
+            (Some(_), Value::Array(schemas)) => {
+                schemas.iter().try_for_each(|schema| walk(schema, None, found))?
+            }
+            (Some(_), schema) => walk(schema, None, found)?,
         }
     }
     Ok(())

@@ -4,7 +4,9 @@
 //! task must therefore be valid under the listed schema, as must each result of the tool. Schemas
 //! come from guests: a schema whose meaning might change inside of another one gets no union.
 
+use super::schema_keywords::{Contents, contents};
 use crate::raw::RawJson;
+use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -80,23 +82,11 @@ impl Role {
         match (self, value) {
             (Self::Data, _) => Self::Data,
             (Self::Schemas, _) | (Self::SchemaOrList, Value::Array(_)) => Self::Schema,
-            (Self::Schema | Self::SchemaOrList, _) => match part {
-                "not"
-                | "if"
-                | "then"
-                | "else"
-                | "contains"
-                | "contentSchema"
-                | "propertyNames"
-                | "additionalProperties"
-                | "unevaluatedProperties"
-                | "additionalItems"
-                | "unevaluatedItems" => Self::Schema,
-                // A list in drafts before 2020-12.
-                "items" => Self::SchemaOrList,
-                "allOf" | "anyOf" | "oneOf" | "prefixItems" | "properties" | "patternProperties"
-                | "dependentSchemas" | "dependencies" | "$defs" | "definitions" => Self::Schemas,
-                _ => Self::Data,
+            (Self::Schema | Self::SchemaOrList, _) => match contents(part) {
+                Some(Contents::One) => Self::Schema,
+                Some(Contents::OneOrList) => Self::SchemaOrList,
+                Some(Contents::List | Contents::Named) => Self::Schemas,
+                None => Self::Data,
             },
         }
     }
@@ -141,8 +131,8 @@ fn check_keywords(members: &Map<String, Value>, whole: &Value) -> Option<()> {
 
 /// Whether a reference leads to a schema within the definitions at the top.
 fn is_inside(reference: &str, whole: &Value) -> bool {
-    let path = reference.strip_prefix("#/").and_then(percent_decoded);
-    let Some(path) = path else { return false };
+    let Some(path) = reference.strip_prefix("#/") else { return false };
+    let Ok(path) = percent_decode_str(path).decode_utf8() else { return false };
     let parts: Vec<String> = path.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
     if parts.len() < 2 || !DEFINITIONS.contains(&parts[0].as_str()) {
         return false;
@@ -158,21 +148,6 @@ fn is_inside(reference: &str, whole: &Value) -> bool {
         (value, role) = (next, role.below(part, value));
     }
     matches!(role, Role::Schema | Role::SchemaOrList) && (value.is_object() || value.is_boolean())
-}
-
-/// The text of a URI fragment. `None` if its escapes are malformed.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let mut digit = || char::from(rest.next()?).to_digit(16);
-            out.push((digit()? * 16 + digit()?) as u8);
-        } else {
-            out.push(byte);
-        }
-    }
-    String::from_utf8(out).ok()
 }
 
 #[cfg(test)]

@@ -74,10 +74,7 @@ impl<'a> Repository<'a> {
     /// A manifest by its tag or digest.
     pub async fn manifest(&self, target: &str) -> Result<Vec<u8>, Problem> {
         let bound = Bound::new("the manifest", MAX_MANIFEST);
-        match self.manifest_within(target, bound).await? {
-            Ok(manifest) => Ok(manifest),
-            Err(missing) => Err(missing),
-        }
+        self.manifest_within(target, bound).await?
     }
 
     /// A manifest of at most this size; the inner error says that there is none.

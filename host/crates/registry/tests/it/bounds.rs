@@ -93,7 +93,7 @@ async fn an_overloaded_registry_is_asked_once_more_after_its_pause_unless_that_i
         (
             Fault::Answer(503, Vec::new(), body),
             2,
-            "answered with the status 503 (down for \u{fffd}[31mmaintenance)",
+            "answered with the status 503 (down for \\u{1b}[31mmaintenance)",
         ),
     ] {
         let proxy = Proxy::before(&server.host).await;

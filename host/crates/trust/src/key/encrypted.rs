@@ -2,7 +2,6 @@
 //! PKCS #8.
 
 use super::{KeyError, MAX_KEY};
-use base64::engine::general_purpose::STANDARD;
 use crypto_secretbox::XSalsa20Poly1305;
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
 use p256::SecretKey;
@@ -28,7 +27,7 @@ const MAX_MEMORY: u64 = 256 << 20;
 struct Envelope {
     kdf: Kdf,
     cipher: Cipher,
-    #[serde(with = "bytes")]
+    #[serde(with = "crate::base64_text")]
     ciphertext: Vec<u8>,
 }
 
@@ -36,7 +35,7 @@ struct Envelope {
 struct Kdf {
     name: String,
     params: Params,
-    #[serde(with = "bytes")]
+    #[serde(with = "crate::base64_text")]
     salt: Vec<u8>,
 }
 
@@ -51,23 +50,8 @@ struct Params {
 #[derive(Serialize, Deserialize)]
 struct Cipher {
     name: String,
-    #[serde(with = "bytes")]
+    #[serde(with = "crate::base64_text")]
     nonce: Vec<u8>,
-}
-
-/// Bytes as base64 text.
-mod bytes {
-    use super::STANDARD;
-    use base64::Engine as _;
-    use serde::{Deserialize as _, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        STANDARD.decode(String::deserialize(deserializer)?).map_err(de::Error::custom)
-    }
 }
 
 /// The label of PEM text that is short enough for a key.

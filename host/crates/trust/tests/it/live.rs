@@ -13,7 +13,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use toolyard_trust::Digest;
 use toolyard_trust::key::{PrivateKey, PublicKey};
-use toolyard_trust::signature::{Keys, Signature, Subject, Verify, sign_blob, sign_bundle, sign_simple};
+use toolyard_trust::signature::{Keys, Signature, Subject, sign_blob, sign_bundle, sign_simple};
 
 const PASSWORD: &str = "a pass phrase";
 

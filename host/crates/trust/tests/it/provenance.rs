@@ -89,7 +89,7 @@ fn faults_say_what_to_do() {
         malformed(|file| file["signatures"][0]["simple-signing"]["signature"] = "AA=".into()),
         malformed(|file| file["signatures"][1]["bundle"] = "A".into()),
     ] {
-        assert_eq!(part, "a part of it is not base64");
+        assert!(part.starts_with("a part of it is not base64"), "{part}");
     }
     assert!(malformed(|file| file["keys"][0] = "no".into()).starts_with("a key of it does not fit: "));
     assert!(malformed(|file| file["signatures"] = 1.into()).contains("invalid type"));

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use toolyard_trust::Digest;
 use toolyard_trust::key::{PrivateKey, PublicKey};
 use toolyard_trust::signature::{
-    Keys, MAX_BUNDLE, MAX_SIGNATURES, Signature, Subject, Verify, VerifyError, sign_blob, sign_bundle,
-    sign_simple,
+    Keys, MAX_BUNDLE, MAX_SIGNATURES, Signature, Subject, VerifyError, sign_blob, sign_bundle, sign_simple,
 };
 
 const OTHER: &[u8] = b"other bytes";

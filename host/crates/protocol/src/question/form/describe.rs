@@ -59,9 +59,6 @@ pub fn example_content(requested_schema: &RawJson) -> String {
 /// or that reorder a line, and with one space for each run of spaces and line ends.
 #[must_use]
 pub fn one_line(text: &str, max_chars: usize) -> String {
-    const NON_JOINER: char = '\u{200c}';
-    const JOINER: char = '\u{200d}';
-    let joins = |char: Option<char>| char.is_some_and(|char| !char.is_ascii() && !visible::is_unsafe(char));
     let mut out = String::new();
     let mut count = 0;
     let mut has_space = false;
@@ -73,7 +70,8 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
             before = None;
             continue;
         }
-        let has_use = matches!(char, NON_JOINER | JOINER) && joins(before) && joins(chars.peek().copied());
+        let is_joiner = matches!(char, '\u{200c}' | '\u{200d}');
+        let has_use = is_joiner && visible::joins(before) && visible::joins(chars.peek().copied());
         if visible::is_unsafe(char) && !has_use {
             continue;
         }

@@ -85,9 +85,9 @@ fn every_notification_names_its_subscription() {
         (Id::Text("\"\\é".into()), json!("\"\\é")),
     ] {
         for (message, method) in [
-            (tools_list_changed(&id), "notifications/tools/list_changed"),
-            (prompts_list_changed(&id), "notifications/prompts/list_changed"),
-            (resources_list_changed(&id), "notifications/resources/list_changed"),
+            (list_changed(&id, &Method::ToolsListChanged), "notifications/tools/list_changed"),
+            (list_changed(&id, &Method::PromptsListChanged), "notifications/prompts/list_changed"),
+            (list_changed(&id, &Method::ResourcesListChanged), "notifications/resources/list_changed"),
             (resource_updated(&id, "a:\"b"), "notifications/resources/updated"),
             (task(&id, &detailed), "notifications/tasks"),
             (acknowledged(&id, &Filter::default()), "notifications/subscriptions/acknowledged"),

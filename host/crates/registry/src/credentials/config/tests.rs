@@ -66,9 +66,9 @@ async fn files_are_searched_in_order_and_may_be_missing() {
     std::fs::write(&files[1], r#"{"auths":{"a":{"auth":"eDox"}}}"#).expect("written");
     std::fs::write(&files[2], r#"{"auths":{"a":{"auth":"eDoy"},"b":{"auth":"eDoz"}}}"#).expect("written");
     let store = Store::new(files.to_vec());
-    assert_eq!(store.find("a").await.expect("read"), Some(Credential::password("x", "1")));
-    assert_eq!(store.find("b").await.expect("read"), Some(Credential::password("x", "3")));
-    assert_eq!(store.find("c").await.expect("read"), None);
+    assert_eq!(store.look_up("a").await.expect("read"), Some(Credential::password("x", "1")));
+    assert_eq!(store.look_up("b").await.expect("read"), Some(Credential::password("x", "3")));
+    assert_eq!(store.look_up("c").await.expect("read"), None);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_large_or_broken_file_is_refused_by_its_name() {
         [(&*large, "it is larger than 1048576 bytes"), ("{", "this is not a docker configuration")]
     {
         std::fs::write(&file, text).expect("written");
-        let error = Store::new(vec![file.clone()]).find("h").await.expect_err("refused").to_string();
+        let error = Store::new(vec![file.clone()]).look_up("h").await.expect_err("refused").to_string();
         assert!(error.contains(&format!("config.json: {says}")), "{error}");
     }
 }
