@@ -26,7 +26,7 @@ use toolyard_protocol::resources::not_found;
 use toolyard_task::Provider;
 use toolyard_task::provider::{ProviderAnswer, Retrieval};
 
-/// How long one plugin may take for its part of a list, or for a URI that another plugin may have. A client
+/// The time that one plugin may take for its part of a list, or for a URI that another plugin may have. A client
 /// waits for all of them, so the host leaves out a slower plugin.
 const MAX_TIME: Duration = Duration::from_secs(2);
 

@@ -1,4 +1,4 @@
-//! Which plugin a URI belongs to. The manifest decides: `[resources] uris` claims URIs.
+//! Finds the plugin that a URI belongs to, by the claims of manifests (`[resources] uris`).
 
 use std::sync::Arc;
 use toolyard_protocol::uri_range::{UriRange, normal_uri};
