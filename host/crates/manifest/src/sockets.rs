@@ -22,6 +22,16 @@ pub enum Protocol {
     Udp,
 }
 
+impl Protocol {
+    /// The manifest's key for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
 /// The remote side of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {

@@ -176,6 +176,12 @@ impl RawJson {
         self.0.first() == Some(&b'{')
     }
 
+    /// Whether the value is an array.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        self.0.first() == Some(&b'[')
+    }
+
     /// `{}`.
     #[must_use]
     pub fn empty_object() -> Self {
