@@ -9,7 +9,7 @@ use clap::Args;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use toolyard_cli::{bail_usage, output, say, tell};
-use toolyard_dispatch::{By, Caller, DataOwner, Dispatch, Fault, Holdings, visible};
+use toolyard_dispatch::{By, Caller, DataOwner, Dispatch, Fault, Holdings, TaskQuestion, visible};
 use toolyard_store::Backend;
 use toolyard_store::sqlite::kept_copies;
 
@@ -109,7 +109,7 @@ async fn erase(
     let (mut done, until) = (Report::default(), Instant::now() + MAX_WAIT);
     let by = By::principal("operator", None);
     loop {
-        for id in store.live_tasks(of, PAGE).await? {
+        for id in store.select(TaskQuestion::LiveOf(of.clone()), PAGE).await? {
             let id = id.to_string();
             match dispatch.tasks().await?.cancel_task(&Caller::operator(), &id).await {
                 Ok(_) => done.cancelled += 1,

@@ -5,11 +5,13 @@ use bytes::Bytes;
 use std::sync::Arc;
 use toolyard_store::MemoryStore;
 use toolyard_task::audit::Entry;
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, LastChunks};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, JournalHead, JournalStore, LastChunks};
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records};
+use toolyard_task::store::{
+    CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records, Removable, TaskQuestion,
+};
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Fence, Incarnation, Owner, StoreError, Task, TaskId, TaskStore};
@@ -71,14 +73,6 @@ impl<I: Intercept> StoreProxy<I> {
         Arc::new(Self { store, intercept })
     }
 
-    fn note_write(&self, written: Appended, task: TaskId, fence: Fence, note: impl FnOnce()) {
-        match written {
-            Appended::Done => note(),
-            Appended::Fenced => self.intercept.refused(task, fence),
-            Appended::Gap { .. } => {}
-        }
-    }
-
     /// Those of these tasks that are stored.
     async fn stored(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
         let versions = self.store.versions(ids).await?;
@@ -124,31 +118,36 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("search", self.store.search(search)).await
     }
 
-    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        self.intercept.call("due", self.store.due(limit)).await
-    }
-
-    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
-        self.intercept.call("held_by", self.store.held_by(incarnation)).await
-    }
-
-    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        self.intercept.call("wakeable", self.store.wakeable(limit)).await
-    }
-
-    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        self.intercept.call("asking", self.store.asking(owner, limit)).await
+    async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        let operation = match question {
+            TaskQuestion::Due => "due",
+            TaskQuestion::HeldBy(_) => "held_by",
+            // As if all hosts were processes of one machine.
+            TaskQuestion::WaitingElsewhere { .. } => return Ok(Vec::new()),
+            TaskQuestion::Wakeable => "wakeable",
+            TaskQuestion::Asking(_) => "asking",
+            TaskQuestion::LiveOf(_) => "live_of",
+        };
+        self.intercept.call(operation, self.store.select(question, limit)).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
         self.intercept.call("count_parked", self.store.count_parked()).await
     }
 
-    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
+    async fn remove(
+        &self,
+        tasks: Vec<(TaskId, Vec<Entry>)>,
+        removable: Removable,
+    ) -> Result<u32, StoreError> {
+        if removable == Removable::Ended {
+            return self.intercept.call("discard", self.store.remove(tasks, removable)).await;
+        }
         let remove = async {
-            let mut gone = self.stored(ids).await?;
-            let removed = self.store.remove(ids).await?;
-            let left = self.stored(ids).await?;
+            let ids: Vec<TaskId> = tasks.iter().map(|(id, _)| *id).collect();
+            let mut gone = self.stored(&ids).await?;
+            let removed = self.store.remove(tasks, removable).await?;
+            let left = self.stored(&ids).await?;
             gone.retain(|id| !left.contains(id));
             self.intercept.removed(&gone);
             Ok(removed)
@@ -168,10 +167,6 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("ended_first", self.store.ended_first(of, limit)).await
     }
 
-    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-        self.intercept.call("discard", self.store.discard(tasks)).await
-    }
-
     fn hints(&self) -> Box<dyn Hints> {
         self.intercept.hints(self.store.hints())
     }
@@ -179,22 +174,27 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
 
 #[async_trait]
 impl<I: Intercept> JournalStore for StoreProxy<I> {
-    async fn append_chunks(
+    async fn write_chunks(
         &self,
         task: TaskId,
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
-        flush: Flush,
+        how: ChunkWrite,
     ) -> Result<Appended, StoreError> {
-        let append = async {
-            let appended = self.store.append_chunks(task, fence, at, chunks.clone(), flush).await?;
-            self.note_write(appended, task, fence, || {
-                self.intercept.appended(task, fence, at, &chunks, flush)
-            });
-            Ok(appended)
+        let write = async {
+            let written = self.store.write_chunks(task, fence, at, chunks.clone(), how).await?;
+            match (written, how) {
+                (Appended::Done, ChunkWrite::Append(flush)) => {
+                    self.intercept.appended(task, fence, at, &chunks, flush);
+                }
+                (Appended::Done, ChunkWrite::Replace) => self.intercept.restarted(task, fence, at, &chunks),
+                (Appended::Fenced, _) => self.intercept.refused(task, fence),
+                (Appended::Gap { .. }, _) => {}
+            }
+            Ok(written)
         };
-        self.intercept.call("append_chunks", append).await
+        self.intercept.call("write_chunks", write).await
     }
 
     async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
@@ -203,21 +203,6 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
 
     async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError> {
         self.intercept.call("chunks", self.store.chunks(task, from, max_bytes)).await
-    }
-
-    async fn restart_journal(
-        &self,
-        task: TaskId,
-        fence: Fence,
-        at: u32,
-        chunks: Vec<Chunk>,
-    ) -> Result<Appended, StoreError> {
-        let restart = async {
-            let restarted = self.store.restart_journal(task, fence, at, chunks.clone()).await?;
-            self.note_write(restarted, task, fence, || self.intercept.restarted(task, fence, at, &chunks));
-            Ok(restarted)
-        };
-        self.intercept.call("restart_journal", restart).await
     }
 
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {

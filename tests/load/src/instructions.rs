@@ -21,7 +21,7 @@ use toolyard_protocol::stateless::claim::ClaimedParams;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
-use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store::{Backend as _, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_task::store::Records;
 use toolyard_task::tool::{Report, RunUsage};

@@ -2,7 +2,7 @@
 
 use crate::{Fixture, START, TTL, created, finish, owner, result, task};
 use toolyard_task::Task;
-use toolyard_task::store::{After, ListQuery};
+use toolyard_task::store::{After, ListQuery, TaskQuestion};
 
 /// Steps of a clock that is corrected and then goes wrong again, in milliseconds.
 const STEPS: [i64; 12] = [0, 5, -3, 1_000, -1_000, 1, -600_000, 2, 600_500, -50, 50, 3];
@@ -46,10 +46,10 @@ pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
         assert!(beside > 0 || task.created_at > end, "{} is missing", task.id);
     }
     fixture.clock.set(latest + (9 * TTL).cast_signed());
-    let due = store.due(1_000).await.expect("answers");
+    let due = store.select(TaskQuestion::Due, 1_000).await.expect("answers");
     assert!(due.len() < made.len(), "the first are due, and the last are not");
     fixture.clock.set(START);
-    assert_eq!(store.due(1_000).await.expect("answers"), due, "what was due stays due");
+    assert_eq!(store.select(TaskQuestion::Due, 1_000).await.expect("answers"), due, "what was due stays due");
 }
 
 /// A clock that was days ahead and was corrected is trusted again, as after a restart: otherwise no
@@ -69,5 +69,5 @@ pub async fn a_clock_that_was_far_ahead_is_not_followed_for_ever(fixture: Fixtur
     fixture.clock.set(START + 1);
     assert_eq!(created(&*store, task(&owner("a"))).await.created_at, new.created_at);
     fixture.clock.set(START + 2 + TTL.cast_signed());
-    assert!(store.due(100).await.expect("answers").contains(&new.id), "its ttl passed");
+    assert!(store.select(TaskQuestion::Due, 100).await.expect("answers").contains(&new.id), "its ttl passed");
 }

@@ -1,12 +1,13 @@
 //! Erasure of a principal's data.
 
 use crate::timeline::timeline;
-use crate::{Fixture, Host, TTL, created, finish, result, session, task};
+use crate::{Fixture, Host, TTL, created, finish, remove, result, session, task};
 use toolyard_store::Store;
 use toolyard_task::audit::By;
 use toolyard_task::erasure::{DataOwner, Holdings};
 use toolyard_task::grant::{Grant, GrantId, Verdict};
 use toolyard_task::session::Session;
+use toolyard_task::store::TaskQuestion;
 use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{AccessRequest, Digest, Owner, SessionId, Task};
 
@@ -41,7 +42,7 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
     let gone = created(store, Task { ttl_ms: 1, ..task(owner) }).await;
     finish(store, &gone, result()).await;
     fixture.clock.advance(TTL / 100);
-    assert_eq!(store.remove(&[gone.id]).await.expect("removes"), 1);
+    assert_eq!(remove(&*store, &[gone.id]).await, 1);
     let ended =
         created(store, Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) }).await;
     finish(store, &ended, result()).await;
@@ -135,13 +136,13 @@ pub async fn live_tasks_are_not_erased(fixture: Fixture) {
     let of = DataOwner::parse("token:ann").expect("a principal");
     let live = created(&*store, task(&token("ann"))).await;
     created(&*store, task(&token("anna"))).await;
-    assert_eq!(store.live_tasks(&of, 10).await.expect("lists"), [live.id]);
+    assert_eq!(store.select(TaskQuestion::LiveOf(of.clone()), 10).await.expect("lists"), [live.id]);
     assert_eq!(erase_all(&*store, &of).await, Holdings::default());
     let held = Holdings { live_tasks: 1, runs: 1, ..Holdings::default() };
     assert_eq!(store.holdings(&of).await.expect("counts"), held);
     assert!(!timeline(&*store, live.id).await.events.is_empty());
     finish(&*store, &live, result()).await;
-    assert_eq!(store.live_tasks(&of, 10).await.expect("lists"), []);
+    assert_eq!(store.select(TaskQuestion::LiveOf(of.clone()), 10).await.expect("lists"), []);
     assert_eq!(erase_all(&*store, &of).await, Holdings { tasks: 1, runs: 1, ..Holdings::default() });
     assert!(timeline(&*store, live.id).await.events.is_empty());
 }

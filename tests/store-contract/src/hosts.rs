@@ -4,7 +4,7 @@ use crate::{BOUND, Fixture, Host, change, created, eventually, finish, owner, re
 use tokio::task::JoinSet;
 use toolyard_task::keys::KeyUse;
 use toolyard_task::recovery::{Departure, NotRerun};
-use toolyard_task::store::{Hint, Records};
+use toolyard_task::store::{Hint, Records, TaskQuestion};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task};
 use uuid::Uuid;
@@ -80,8 +80,8 @@ pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()), reached: 0 };
     let claimed = change(&*there.store, left.id, &claimed).await.expect("is there").expect("applies");
     assert_eq!(claimed.fence.incarnation, other);
-    assert_eq!(there.store.held_by(me).await.expect("answers"), []);
-    assert_eq!(there.store.held_by(other).await.expect("answers"), [left.id]);
+    assert_eq!(there.store.select(TaskQuestion::HeldBy(me), 1_000).await.expect("answers"), []);
+    assert_eq!(there.store.select(TaskQuestion::HeldBy(other), 1_000).await.expect("answers"), [left.id]);
     there.store.forget(me).await.expect("forgets");
     assert_eq!(there.store.dead().await.expect("answers"), []);
     let again = here.store.register().await.expect("registers").incarnation;

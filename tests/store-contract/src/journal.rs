@@ -1,6 +1,6 @@
 //! Journals of tasks that resume, parked tasks, and the components of journals.
 
-use crate::{Fixture, START, TTL, change, created, finish, owner, result, task};
+use crate::{Fixture, START, TTL, change, created, finish, owner, remove, result, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_journal::{ChunkWriter, Entry};
@@ -8,8 +8,10 @@ use toolyard_store::Store;
 use toolyard_task::apply::{Refusal, apply};
 use toolyard_task::audit::{self, By};
 use toolyard_task::erasure::DataOwner;
-use toolyard_task::journal::{Appended, COMPONENT_KEPT_MS, Chunk, Flush, JournalHead, LastChunks};
-use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records};
+use toolyard_task::journal::{
+    Appended, COMPONENT_KEPT_MS, Chunk, ChunkWrite, Flush, JournalHead, LastChunks,
+};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, Removable, TaskQuestion};
 use toolyard_task::task::{Question, Resume, Summary};
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
 use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, StoreError, Task, TaskId};
@@ -42,7 +44,7 @@ async fn head(store: &dyn Store, id: TaskId) -> JournalHead {
 }
 
 async fn append(store: &dyn Store, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) -> Appended {
-    store.append_chunks(id, fence, at, chunks.to_vec(), Flush::Now).await.expect("answers")
+    store.write_chunks(id, fence, at, chunks.to_vec(), ChunkWrite::Append(Flush::Now)).await.expect("answers")
 }
 
 async fn all(store: &dyn Store, id: TaskId, from: u32) -> Vec<Chunk> {
@@ -73,7 +75,7 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     assert_eq!(append(&*here, made.id, FENCE, 0, std::slice::from_ref(zero)).await, Appended::Done);
     assert_eq!(append(&*here, made.id, FENCE, 2, &chunks[..1]).await, Appended::Gap { next: 1 });
     assert_eq!(append(&*there, made.id, FENCE, 1, std::slice::from_ref(one)).await, Appended::Done);
-    let later = here.append_chunks(made.id, FENCE, 2, more.to_vec(), Flush::Later).await;
+    let later = here.write_chunks(made.id, FENCE, 2, more.to_vec(), ChunkWrite::Append(Flush::Later)).await;
     assert_eq!(later.expect("answers"), Appended::Done);
     assert_eq!(append(&*here, made.id, FENCE, 2 + more.len() as u32, &[]).await, Appended::Done, "flushes");
     // Repetitions, of all or of a part; and what only looks like one.
@@ -129,7 +131,10 @@ pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
     ];
     for other in others {
         assert_eq!(append(&*store, made.id, other, 0, &one(0)).await, Appended::Fenced);
-        let restart = store.restart_journal(made.id, other, 0, one(0).to_vec()).await.expect("answers");
+        let restart = store
+            .write_chunks(made.id, other, 0, one(0).to_vec(), ChunkWrite::Replace)
+            .await
+            .expect("answers");
         assert_eq!(restart, Appended::Fenced);
     }
     assert_eq!(append(&*store, made.id, FENCE, 0, &one(0)).await, Appended::Done);
@@ -175,7 +180,7 @@ pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
     applied(&*store, waits.id, parked(FENCE, Some(START))).await;
     applied(&*store, waits.id, Event::Cancelled { message: "stop".into() }).await;
     assert_eq!(append(&*store, waits.id, FENCE, 0, &one(0)).await, Appended::Fenced);
-    assert_eq!(store.wakeable(9).await.expect("answers"), []);
+    assert_eq!(store.select(TaskQuestion::Wakeable, 9).await.expect("answers"), []);
 }
 
 /// A restarted journal has only what came with the restart, and its numbers go on.
@@ -185,7 +190,7 @@ pub async fn a_journal_restarts_and_its_numbers_go_on(fixture: Fixture) {
     let chunks: Vec<Chunk> = (0..7).map(|number| chunk(number, 50)).collect();
     assert_eq!(append(&*store, made.id, FENCE, 0, &chunks[..3]).await, Appended::Done);
     let restart = async |at: u32, chunks: &[Chunk]| {
-        store.restart_journal(made.id, FENCE, at, chunks.to_vec()).await.expect("answers")
+        store.write_chunks(made.id, FENCE, at, chunks.to_vec(), ChunkWrite::Replace).await.expect("answers")
     };
     for wrong in [0, 2, 4] {
         assert_eq!(restart(wrong, &chunks[3..5]).await, Appended::Gap { next: 3 });
@@ -238,11 +243,11 @@ pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
 
     let summary = Summary::of(&store.read(discarded, None).await.expect("reads").expect("is there").task);
     let entry = audit::Entry::discarded(&summary, "a test");
-    assert_eq!(store.discard(vec![(discarded, entry)]).await.expect("discards"), 1);
+    assert_eq!(store.remove(vec![(discarded, vec![entry])], Removable::Ended).await.expect("discards"), 1);
     assert_eq!(store.journal(discarded).await.expect("reads"), None);
-    assert_eq!(store.remove(&[gone]).await.expect("answers"), 0, "its time is not up");
+    assert_eq!(remove(&*store, &[gone]).await, 0, "its time is not up");
     fixture.clock.advance(TTL);
-    assert_eq!(store.remove(&[gone, live]).await.expect("removes"), 1);
+    assert_eq!(remove(&*store, &[gone, live]).await, 1);
     assert_eq!(store.journal(gone).await.expect("reads"), None);
     let by = By::principal("operator", None);
     while store.erase(&DataOwner::Local, &by).await.expect("erases").total() > 0 {}
@@ -396,7 +401,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     let wakeable = async |limit| {
         // A task is named to one host for some seconds.
         fixture.clock.advance(60_000);
-        store.wakeable(limit).await.expect("answers")
+        store.select(TaskQuestion::Wakeable, limit).await.expect("answers")
     };
     assert_eq!(wakeable(9).await, []);
     let ttl_ms = 100 * 60_000;
@@ -418,7 +423,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     assert_eq!(wakeable(0).await, []);
     // A run that waits for an answer is due at the answer, or at the deadline of the question.
     let asking = created(&*store, Task { ttl_ms, ..recorded(&owner("d"), FENCE) }).await;
-    let asks = async |name: &str| store.asking(&owner(name), 9).await.expect("answers");
+    let asks = async |name: &str| store.select(TaskQuestion::Asking(owner(name)), 9).await.expect("answers");
     assert_eq!(asks("d").await, []);
     let question = |key: &str| Question {
         key: key.into(),
@@ -450,7 +455,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     // A task that parks again is due again at once, although a host was just told of it.
     let again = applied(&*store, asking.id, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, asking.id, parked(again.fence, Some(START + 2))).await;
-    assert_eq!(store.wakeable(1).await.expect("answers"), [asking.id]);
+    assert_eq!(store.select(TaskQuestion::Wakeable, 1).await.expect("answers"), [asking.id]);
     applied(&*store, a2, parked(woken.fence, Some(START + 1))).await;
     assert_eq!(wakeable(3).await, [a2, asking.id, later]);
     // The operator has a task continued that has ended.
@@ -476,14 +481,17 @@ pub async fn nobody_is_no_host(fixture: Fixture) {
         made.push(applied(&*store, task.id, parked(fence, Some(START))).await);
     }
     assert_eq!(store.dead().await.expect("answers"), []);
-    assert_eq!(store.held_by(me).await.expect("answers"), []);
-    assert_eq!(store.held_by(Incarnation::NOBODY).await.expect("answers"), []);
+    assert_eq!(store.select(TaskQuestion::HeldBy(me), 1_000).await.expect("answers"), []);
+    assert_eq!(store.select(TaskQuestion::HeldBy(Incarnation::NOBODY), 1_000).await.expect("answers"), []);
     store.forget(Incarnation::NOBODY).await.expect("does nothing");
     // Beside a task that a host has left.
     let gone = Fence { incarnation: Incarnation(4_711), attempt: 1 };
     let left = created(&*store, Task { fence: gone, ..task(&owner("a")) }).await;
     assert_eq!(store.dead().await.expect("answers"), [gone.incarnation]);
-    assert_eq!(store.held_by(gone.incarnation).await.expect("answers"), [left.id]);
+    assert_eq!(
+        store.select(TaskQuestion::HeldBy(gone.incarnation), 1_000).await.expect("answers"),
+        [left.id]
+    );
     for task in made {
         assert_eq!(store.read(task.id, None).await.expect("reads").expect("is there").task, task);
     }

@@ -1,7 +1,8 @@
 //! Checks the count of bytes kept for each owner, and the removal of tasks to make room.
 
-use crate::{Fixture, TTL, change, created, finish, owner, result, task};
+use crate::{Fixture, TTL, change, created, finish, owner, remove, result, task};
 use toolyard_task::audit::Entry;
+use toolyard_task::store::Removable;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
 
@@ -38,7 +39,7 @@ pub async fn kept_bytes_are_counted_by_owner_and_in_all(fixture: Fixture) {
     assert_eq!(largest, [(a.clone(), ended), (b.clone(), of_b)]);
     assert_eq!(store.largest_owners(1).await.expect("answers"), [(a.clone(), ended)]);
     fixture.clock.advance(TTL);
-    assert_eq!(store.remove(&[first.id]).await.expect("removes"), 1);
+    assert_eq!(remove(&*store, &[first.id]).await, 1);
     assert_eq!((kept(&fixture, Some(&a)).await, kept(&fixture, None).await), (0, of_b));
 }
 
@@ -81,13 +82,14 @@ pub async fn only_what_has_ended_is_discarded_and_the_log_says_so(fixture: Fixtu
     finish(&*store, &ended, result()).await;
     let (summary, _) = store.ended_first(&a, 1).await.expect("answers").remove(0);
     let entry = Entry::discarded(&summary, "tasks.kept-bytes");
-    let of = |id| (id, entry.clone());
-    let discarded = store.discard(vec![of(ended.id), of(live.id), of(TaskId(crate::random()))]).await;
+    let of = |id| (id, vec![entry.clone()]);
+    let discarded =
+        store.remove(vec![of(ended.id), of(live.id), of(TaskId(crate::random()))], Removable::Ended).await;
     assert_eq!(discarded.expect("answers"), 1);
     assert!(store.read(ended.id, None).await.expect("reads").is_none());
     assert!(store.read(live.id, None).await.expect("reads").is_some());
-    assert_eq!(store.discard(vec![of(ended.id)]).await.expect("answers"), 0);
-    assert_eq!(store.discard(Vec::new()).await.expect("answers"), 0);
+    assert_eq!(store.remove(vec![of(ended.id)], Removable::Ended).await.expect("answers"), 0);
+    assert_eq!(store.remove(Vec::new(), Removable::Ended).await.expect("answers"), 0);
     finish(&*store, &live, result()).await;
     let batches = store.pending(99).await.expect("answers");
     let lines = batches.iter().flat_map(|batch| &batch.lines).filter(|line| line.contains("task.discarded"));

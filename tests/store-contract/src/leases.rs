@@ -5,6 +5,7 @@ use crate::{BOUND, Fixture, Host, change, created, owner, task};
 use std::time::Duration;
 use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::node::Tenure;
+use toolyard_task::store::TaskQuestion;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task, TaskId};
 
 /// A lease holds as long as it is renewed, by the store's clock; once it has expired, nothing
@@ -67,7 +68,10 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
 
     let component = task(&owner("a")).digest;
     let told = async |by: Incarnation, limit| -> Vec<TaskId> {
-        there.waiting_elsewhere(by, std::slice::from_ref(&component), limit).await.expect("answers")
+        there
+            .select(TaskQuestion::WaitingElsewhere { than: by, components: vec![component.clone()] }, limit)
+            .await
+            .expect("answers")
     };
     assert_eq!(told(me, 10).await, [], "they wait here");
     assert_eq!(told(other, 0).await, []);
@@ -88,7 +92,7 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
     assert_eq!(told(other, 10).await, [made[2], made[3]]);
     fixture.clock.advance(60_000);
     assert_eq!(told(third, 10).await, [made[0], made[3], made[2]]);
-    assert_eq!(there.held_by(other).await.expect("answers"), [made[0]]);
+    assert_eq!(there.select(TaskQuestion::HeldBy(other), 1_000).await.expect("answers"), [made[0]]);
 }
 
 /// Live hosts are listed with the state that they report.

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use toolyard_task::apply::Refusal;
 use toolyard_task::audit::By;
 use toolyard_task::session::Session;
-use toolyard_task::store::{CommitStatus, Quota, Records};
+use toolyard_task::store::{CommitStatus, Quota, Records, Removable, TaskStore};
 use toolyard_task::task::Era;
 use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
 use toolyard_task::{
@@ -201,6 +201,12 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
 pub async fn finish(store: &dyn Store, task: &Task, outcome: Outcome) -> Task {
     let event = Event::Finished { fence: task.fence, outcome, message: None };
     change(store, task.id, &event).await.expect("is there").expect("is live")
+}
+
+/// Removes the tasks among these that are gone. Returns how many.
+pub async fn remove(store: &(impl TaskStore + ?Sized), ids: &[TaskId]) -> u32 {
+    let tasks = ids.iter().map(|id| (*id, Vec::new())).collect();
+    store.remove(tasks, Removable::Gone).await.expect("removes")
 }
 
 /// A result that a tool may give.

@@ -1,10 +1,10 @@
 //! Operations on single tasks.
 
-use crate::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
+use crate::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, remove, result, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_store::Store;
-use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, TaskQuestion};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, StoreError, Task};
@@ -174,7 +174,7 @@ pub async fn due_tasks_come_longest_due_first(fixture: Fixture) {
     let second = created(&*store, task(&owner("b"))).await;
     fixture.clock.advance(1);
     let quick = created(&*store, Task { ttl_ms: 10, ..task(&owner("a")) }).await;
-    let due = async |limit| store.due(limit).await.expect("answers");
+    let due = async |limit| store.select(TaskQuestion::Due, limit).await.expect("answers");
     fixture.clock.set(START + 11);
     assert_eq!(due(9).await, []);
     fixture.clock.set(START + 12);
@@ -198,13 +198,13 @@ pub async fn only_what_is_gone_is_removed(fixture: Fixture) {
     finish(&*store, &ended, result()).await;
     let all = [ended.id, live.id, task(&owner("a")).id];
     fixture.clock.set(START + TTL.cast_signed() - 1);
-    assert_eq!(store.remove(&all).await.expect("answers"), 0);
+    assert_eq!(remove(&*store, &all).await, 0);
     fixture.clock.advance(1);
-    assert_eq!(store.remove(&all).await.expect("answers"), 1);
+    assert_eq!(remove(&*store, &all).await, 1);
     assert_eq!(store.read(ended.id, None).await.expect("reads"), None);
     assert!(store.read(live.id, None).await.expect("reads").is_some());
-    assert_eq!(store.remove(&all).await.expect("answers"), 0);
-    assert_eq!(store.remove(&[]).await.expect("answers"), 0);
+    assert_eq!(remove(&*store, &all).await, 0);
+    assert_eq!(remove(&*store, &[]).await, 0);
 }
 
 /// Tasks are found by the incarnation in the fence, and only while they live.
@@ -217,7 +217,8 @@ pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
     let mine = [created(&*store, held(7)).await, created(&*store, held(7)).await];
     let other = created(&*store, held(8)).await;
     let of = async |incarnation| {
-        let mut ids = store.held_by(Incarnation(incarnation)).await.expect("answers");
+        let mut ids =
+            store.select(TaskQuestion::HeldBy(Incarnation(incarnation)), 1_000).await.expect("answers");
         ids.sort_unstable();
         ids
     };

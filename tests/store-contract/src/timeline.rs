@@ -1,6 +1,6 @@
 //! Timelines of tasks.
 
-use crate::{Fixture, TTL, change, created, eventually, finish, owner, result, task};
+use crate::{Fixture, TTL, change, created, eventually, finish, owner, remove, result, task};
 use std::time::Duration;
 use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, Records};
@@ -168,7 +168,7 @@ pub async fn events_go_with_their_task_and_records_stay(fixture: Fixture) {
     let made = created(&*store, task(&owner("a"))).await;
     finish(&*store, &made, result()).await;
     fixture.clock.advance(TTL);
-    assert_eq!(store.remove(&[made.id]).await.expect("removes"), 1);
+    assert_eq!(remove(&*store, &[made.id]).await, 1);
     store.append(made.id, log("late"));
     store.tidy_timeline().await.expect("tidies");
     let Timeline { runs, events, .. } = timeline(&*store, made.id).await;

@@ -66,6 +66,7 @@ pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible}
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::erasure::{DataOwner, Holdings};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
+pub use toolyard_task::store::TaskQuestion;
 /// Requests, sockets and waits of guests.
 pub mod host_call {
     pub use toolyard_task::host_call::{HostAction, HostCall, HostCallCounts, HttpRequest};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
-use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store::{Backend, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
 use toolyard_task::audit::{AuditStore as _, By, Entry};
 use toolyard_task::store::Records;

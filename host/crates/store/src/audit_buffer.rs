@@ -1,8 +1,10 @@
 //! Audit entries that belong to no change and wait to be written with the next one. `T` is the time
 //! of each entry.
 
-use parking_lot::Mutex;
+use crate::write_buffer::{WriteBuffer, WriteBy};
 use std::collections::VecDeque;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -12,8 +14,8 @@ pub(crate) struct AuditBuffer<T> {
     pub(crate) on: bool,
     /// The maximum number of waiting entries.
     most: usize,
-    delay: Duration,
-    noted: Mutex<AuditEntries<T>>,
+    noted: WriteBuffer<AuditEntries<T>>,
+    was_used: AtomicBool,
     /// Notified after each commit that wrote a row.
     pub(crate) written: Notify,
 }
@@ -25,71 +27,61 @@ pub(crate) struct AuditEntries<T> {
     pub(crate) entries: VecDeque<(T, String)>,
     /// How many did not fit.
     pub(crate) lost: u64,
-    /// Whether there ever were any.
-    used: bool,
-    /// The time at which to write them even if nothing else is written.
-    due: Option<Instant>,
 }
 
 impl<T> Default for AuditEntries<T> {
     fn default() -> Self {
-        Self { entries: VecDeque::new(), lost: 0, used: false, due: None }
+        Self { entries: VecDeque::new(), lost: 0 }
+    }
+}
+
+impl<T> AuditEntries<T> {
+    fn add(&mut self, most: usize, entry: (T, String)) {
+        if self.entries.len() < most {
+            self.entries.push_back(entry);
+        } else {
+            self.lost += 1;
+        }
     }
 }
 
 impl<T> AuditBuffer<T> {
     pub(crate) fn new(on: bool, most: usize, delay: Duration) -> Self {
-        Self { on, most, delay, noted: Mutex::default(), written: Notify::new() }
+        let (was_used, written) = (AtomicBool::new(false), Notify::new());
+        Self { on, most, noted: WriteBuffer::new(delay), was_used, written }
     }
 
-    /// Adds an entry. Returns whether it is the first since the writer last took the entries, so
-    /// that the writer must be woken.
+    /// Adds an entry. Returns whether the writer must be woken.
     pub(crate) fn note(&self, at: T, body: String) -> bool {
-        let mut noted = self.noted.lock();
-        noted.used = true;
-        if noted.entries.len() < self.most {
-            noted.entries.push_back((at, body));
-        } else {
-            noted.lost += 1;
-        }
-        let first = noted.due.is_none();
-        if first {
-            noted.due = Some(Instant::now() + self.delay);
-        }
-        first
+        self.was_used.store(true, Ordering::Relaxed);
+        self.noted.change(|noted| {
+            noted.add(self.most, (at, body));
+            WriteBy::Delay
+        })
     }
 
     /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.noted.lock().due
+        self.noted.due()
     }
 
     /// Takes all of them, if they are due or something is written `anyway`.
     pub(crate) fn take(&self, anyway: bool, now: Instant) -> Option<AuditEntries<T>> {
-        let mut noted = self.noted.lock();
-        if !noted.due.is_some_and(|due| anyway || due <= now) {
-            return None;
-        }
-        Some(std::mem::replace(&mut *noted, AuditEntries { used: true, ..AuditEntries::default() }))
+        self.noted.take(anyway, now)
     }
 
     /// Whether there ever were any.
     pub(crate) fn was_used(&self) -> bool {
-        self.noted.lock().used
+        self.was_used.load(Ordering::Relaxed)
     }
 
     /// Puts back entries that could not be written, before those that arrived since.
-    pub(crate) fn put_back(&self, mut before: AuditEntries<T>) {
-        let mut noted = self.noted.lock();
-        before.lost += noted.lost;
-        for entry in noted.entries.drain(..) {
-            if before.entries.len() < self.most {
-                before.entries.push_back(entry);
-            } else {
-                before.lost += 1;
-            }
-        }
-        before.due = Some(Instant::now() + self.delay);
-        *noted = before;
+    pub(crate) fn put_back(&self, before: AuditEntries<T>) {
+        self.noted.change(|noted| {
+            let since = mem::replace(noted, before);
+            noted.lost += since.lost;
+            since.entries.into_iter().for_each(|entry| noted.add(self.most, entry));
+            WriteBy::Delay
+        });
     }
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolyard_task::session::Session;
+use toolyard_task::store::CreateError;
 use toolyard_task::task::{Bridged, Summary, Task};
 use toolyard_task::wire::{RawJson, RpcError, TaskStatus, Timestamp};
 use toolyard_task::{Digest, Outcome, Owner, StoreError, TaskId};
@@ -57,18 +58,30 @@ pub(crate) enum CodecError {
     NoChance(getrandom::Error),
 }
 
+impl From<CodecError> for StoreError {
+    fn from(error: CodecError) -> Self {
+        Self::Corrupt(error.into())
+    }
+}
+
+impl From<CodecError> for CreateError {
+    fn from(error: CodecError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
 /// A session or grant as JSON.
-pub(crate) fn encode(record: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(record).map_err(|error| StoreError::Corrupt(CodecError::Json(error).into()))
+pub(crate) fn encode(record: &impl Serialize) -> Result<String, CodecError> {
+    Ok(serde_json::to_string(record)?)
 }
 
 /// The session or grant of a record that [`encode`] wrote.
-pub(crate) fn decode<T: DeserializeOwned>(record: &str) -> Result<T, StoreError> {
-    serde_json::from_str(record).map_err(|error| StoreError::Corrupt(CodecError::Json(error).into()))
+pub(crate) fn decode<T: DeserializeOwned>(record: &str) -> Result<T, CodecError> {
+    Ok(serde_json::from_str(record)?)
 }
 
 /// The record of a stored session with the values that its client can set, taken from `set`.
-pub(crate) fn remembered(record: &str, set: &Session) -> Result<String, StoreError> {
+pub(crate) fn remembered(record: &str, set: &Session) -> Result<String, CodecError> {
     let stored = decode(record)?;
     let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
     encode(&Session { log_level, subscriptions, task_aware: set.task_aware, ..stored })

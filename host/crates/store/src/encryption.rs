@@ -30,7 +30,7 @@ const TAG: usize = 16;
 /// Bytes before the sealed text.
 pub(crate) const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
 /// The number of base64 characters, in whole groups, that contain the head of a sealed record.
-pub(crate) const RECORD_HEAD: usize = HEAD.div_ceil(3) * 4;
+const RECORD_HEAD: usize = HEAD.div_ceil(3) * 4;
 
 struct Key {
     id: KeyId,

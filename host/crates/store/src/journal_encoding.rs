@@ -3,7 +3,7 @@
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use bytes::Bytes;
-use toolyard_task::journal::{Appended, Chunk, LastChunks};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, LastChunks};
 use toolyard_task::{Fence, Incarnation, Task, TaskId};
 
 /// The first byte of a stored body that is not sealed. A chunk itself begins with a checksum, which may be any
@@ -31,10 +31,10 @@ pub(crate) struct EncodedChunks {
 impl EncodedChunks {
     pub(crate) fn of(
         sealing: &Sealing,
-        task: TaskId,
-        fence: Fence,
+        (task, fence): (TaskId, Fence),
         at: u32,
         chunks: Vec<Chunk>,
+        how: ChunkWrite,
     ) -> Result<Self, CodecError> {
         let count = u32::try_from(chunks.len()).map_err(|_| CodecError::TooManyChunks)?;
         let until = at.checked_add(count).ok_or(CodecError::TooManyChunks)?;
@@ -43,7 +43,7 @@ impl EncodedChunks {
             bodies: bodies.collect::<Result<_, _>>()?,
             entries: chunks.iter().map(|chunk| i64::from(chunk.entries)).sum(),
             bytes: chunks.iter().map(|chunk| chunk.body.len() as i64).sum(),
-            replaces: false,
+            replaces: how == ChunkWrite::Replace,
             task,
             fence,
             at,
@@ -54,7 +54,7 @@ impl EncodedChunks {
 
     /// The last chunks of a task that ends.
     pub(crate) fn of_end(sealing: &Sealing, task: &Task, last: LastChunks) -> Result<Self, CodecError> {
-        Self::of(sealing, task.id, task.fence, last.at, last.chunks)
+        Self::of(sealing, (task.id, task.fence), last.at, last.chunks, ChunkWrite::Append(Flush::Now))
     }
 
     /// The entries of each chunk.

@@ -25,6 +25,7 @@ macro_rules! fail_point {
 // The store in memory uses only a few of these.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod audit_buffer;
+mod backend;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub mod backup;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
@@ -46,9 +47,13 @@ mod audit_lines;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod encryption;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod erasure;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod last_seen_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod monotonic_clock;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod operation_error;
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
 mod reencryption;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
@@ -63,7 +68,10 @@ mod task_encoding;
 mod timeline_buffer;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_encoding;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod write_buffer;
 
+pub use backend::{Backend, Store};
 pub use encryption::Keyring;
 pub use key_id::KeyId;
 pub use memory::MemoryStore;
@@ -73,125 +81,4 @@ pub use reencryption::{ReencryptionReport, SealWith};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOpenError, SqliteOptions, SqliteStore};
 
-use async_trait::async_trait;
-use prometheus_client::registry::Registry;
-use std::sync::Arc;
-use toolyard_task::keys::KeyStore;
-use toolyard_task::node::NodeStore;
-use toolyard_task::session::SessionStore;
-use toolyard_task::{
-    AuditStore, Broadcast, Erasure, GrantStore, JournalStore, StoreError, TaskStore, TimelineStore,
-};
-
 pub use toolyard_task::timeline::TimelineBounds;
-
-/// Names the ports once, for the trait and for its implementation.
-macro_rules! all_ports {
-    ($($port:ident)+) => {
-        /// All ports of one store.
-        pub trait Store: $($port +)+ {}
-
-        impl<T: $($port +)+> Store for T {}
-    };
-}
-
-all_ports! {
-    TaskStore NodeStore SessionStore KeyStore GrantStore AuditStore TimelineStore JournalStore Erasure Broadcast
-}
-
-/// An open store of any kind.
-#[async_trait]
-pub trait Backend: Store {
-    /// Whether its content outlives this process.
-    fn is_durable(&self) -> bool;
-
-    /// Registers its metrics.
-    fn register_metrics(&self, registry: &mut Registry);
-
-    /// Whether it works: it can read and, if the last change could not be written, it can write
-    /// again.
-    async fn check(&self) -> Result<(), StoreError>;
-
-    /// Encrypts every task that is not yet encrypted as `with` says, while hosts keep running.
-    /// Calls `progress` with the number of tasks read. After an interruption it can be called
-    /// again.
-    ///
-    /// # Errors
-    /// [`StoreError`]. Tasks that were already written stay as written, and no key is removed.
-    async fn reseal(
-        &self,
-        with: SealWith,
-        progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<ReencryptionReport, StoreError>;
-
-    /// Completes all pending operations, and closes the file or the connections. Live tasks of this
-    /// host are left to the others.
-    async fn shut_down(self: Arc<Self>);
-}
-
-#[async_trait]
-impl Backend for MemoryStore {
-    fn is_durable(&self) -> bool {
-        false
-    }
-
-    fn register_metrics(&self, _registry: &mut Registry) {}
-
-    async fn check(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// Nothing is sealed here.
-    async fn reseal(
-        &self,
-        _with: SealWith,
-        _progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<ReencryptionReport, StoreError> {
-        Ok(ReencryptionReport::default())
-    }
-
-    async fn shut_down(self: Arc<Self>) {}
-}
-
-/// Other processes run on this machine and have their own clients.
-#[cfg(feature = "sqlite")]
-impl Broadcast for SqliteStore {}
-
-/// Implements [`Backend`] for a store that writes to a disk, with the store's own methods of the
-/// same names.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-macro_rules! durable_backend {
-    ($store:ty) => {
-        #[async_trait]
-        impl Backend for $store {
-            fn is_durable(&self) -> bool {
-                true
-            }
-
-            fn register_metrics(&self, registry: &mut Registry) {
-                Self::register_metrics(self, registry);
-            }
-
-            async fn check(&self) -> Result<(), StoreError> {
-                Self::check(self).await
-            }
-
-            async fn reseal(
-                &self,
-                with: SealWith,
-                progress: &mut (dyn FnMut(u64) + Send),
-            ) -> Result<ReencryptionReport, StoreError> {
-                Self::reseal(self, with, progress).await
-            }
-
-            async fn shut_down(self: Arc<Self>) {
-                Self::shut_down(&self).await;
-            }
-        }
-    };
-}
-
-#[cfg(feature = "sqlite")]
-durable_backend!(SqliteStore);
-#[cfg(feature = "postgres")]
-durable_backend!(PostgresStore);

@@ -10,15 +10,18 @@ mod grants;
 mod journal;
 mod messages;
 mod nodes;
+mod questions;
 mod search;
 mod timeline;
-mod waiting;
 
+use crate::backend::Backend;
 use crate::codec;
 use crate::monotonic_clock::MonotonicClock;
+use crate::reencryption::{ReencryptionReport, SealWith};
 use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
+use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,12 +33,13 @@ use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, TaskStore,
+    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
+    TaskQuestion, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, StoreError, TaskId};
+use toolyard_task::{Clock, Incarnation, Owner, SessionId, StoreError, TaskId};
 use uuid::Uuid;
 
 /// A host that falls further behind than this gets the hint to read everything again.
@@ -209,6 +213,30 @@ impl State {
 }
 
 #[async_trait]
+impl Backend for MemoryStore {
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    fn register_metrics(&self, _registry: &mut Registry) {}
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Nothing is sealed here.
+    async fn reseal(
+        &self,
+        _with: SealWith,
+        _progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<ReencryptionReport, StoreError> {
+        Ok(ReencryptionReport::default())
+    }
+
+    async fn shut_down(self: Arc<Self>) {}
+}
+
+#[async_trait]
 impl TaskStore for MemoryStore {
     async fn create(&self, mut task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
         {
@@ -279,53 +307,31 @@ impl TaskStore for MemoryStore {
         Ok(search::search(&state, search, self.shared.clock.now()))
     }
 
-    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let state = self.state()?;
+    async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let now = self.shared.clock.now();
-        let mut due: Vec<_> =
-            state.tasks.values().map(|task| (task.due_at(), task.id)).filter(|(at, _)| *at <= now).collect();
-        due.sort_unstable();
-        Ok(due.into_iter().take(limit as usize).map(|(_, id)| id).collect())
-    }
-
-    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
-        let state = self.state()?;
-        if incarnation == Incarnation::NOBODY {
-            return Ok(Vec::new());
-        }
-        Ok(state.live().filter(|task| task.fence.incarnation == incarnation).map(|task| task.id).collect())
-    }
-
-    async fn waiting_elsewhere(
-        &self,
-        than: Incarnation,
-        components: &[Digest],
-        limit: u32,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.shared.clock.now();
-        Ok(self.state()?.tell_waiting(than, components, limit, now))
-    }
-
-    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.shared.clock.now();
-        Ok(self.state()?.wakeable(limit, now))
-    }
-
-    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        Ok(self.state()?.asking(owner, limit))
+        Ok(self.state()?.select(question, limit as usize, now))
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
         Ok(self.state()?.live().filter(|task| task.parked().is_some()).count() as u64)
     }
 
-    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
+    async fn remove(
+        &self,
+        tasks: Vec<(TaskId, Vec<Entry>)>,
+        removable: Removable,
+    ) -> Result<u32, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
         let mut removed = 0;
-        for id in ids {
-            if state.tasks.get(id).is_some_and(|task| task.is_gone(now)) {
-                state.remove_task(*id);
+        for (id, entries) in tasks {
+            let is_removable = |task: &Task| match removable {
+                Removable::Gone => task.is_gone(now),
+                Removable::Ended => !task.is_live(),
+            };
+            if state.tasks.get(&id).is_some_and(is_removable) {
+                state.keep(now, &entries)?;
+                state.remove_task(id);
                 removed += 1;
             }
         }
@@ -356,20 +362,6 @@ impl TaskStore for MemoryStore {
         ended.sort_by_key(|task| (task.updated_at, task.id));
         let first = ended.into_iter().take(limit as usize);
         Ok(first.map(|task| (Summary::of(task), kept_of(task))).collect())
-    }
-
-    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-        let mut state = self.state()?;
-        let now = self.shared.clock.now();
-        let mut removed = 0;
-        for (id, entry) in tasks {
-            if state.tasks.get(&id).is_some_and(|task| !task.is_live()) {
-                state.keep(now, std::slice::from_ref(&entry))?;
-                state.remove_task(id);
-                removed += 1;
-            }
-        }
-        Ok(removed)
     }
 
     fn is_shared(&self) -> bool {

@@ -15,12 +15,12 @@ mod error;
 mod grants;
 mod hints;
 mod journal;
-mod kept;
 mod keys;
 mod live_quota;
 mod messages;
 mod nodes;
 mod ownership;
+mod questions;
 mod reencryption;
 mod rows;
 mod schema;
@@ -30,19 +30,21 @@ mod tasks;
 mod timeline;
 mod timeline_rows;
 mod transaction;
-mod waiting;
 mod writer;
 
 pub use connections::{PostgresLocation, SCHEMA};
 pub use error::PostgresOpenError;
 
 use crate::audit_buffer::AuditBuffer;
+use crate::backend::Backend;
 use crate::encryption::{Keyring, Sealing};
 use crate::group_commit::QueueLimits;
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::{LatestTime, warn_if_ahead};
+use crate::reencryption::{ReencryptionReport, SealWith};
 use crate::timeline_encoding::Recorder;
+use async_trait::async_trait;
 use connections::Readers;
 use hints::Listener;
 use live_quota::LiveQuota;
@@ -123,7 +125,7 @@ impl Default for PostgresOptions {
 }
 
 /// A store in a database. Dropping it abandons unacknowledged operations;
-/// [`PostgresStore::shut_down`] completes the queued ones first.
+/// [`Backend::shut_down`] completes the queued ones first.
 pub struct PostgresStore {
     place: PostgresLocation,
     writer: Writer,
@@ -209,30 +211,37 @@ impl PostgresStore {
             place,
         }))
     }
+}
 
-    /// Registers the store's metrics.
-    pub fn register_metrics(&self, registry: &mut Registry) {
+#[async_trait]
+impl Backend for PostgresStore {
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn register_metrics(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// Whether the store works: it can read and, if the last change could not be written, it can
-    /// write again.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self) -> Result<(), StoreError> {
         self.readers.rows("SELECT 1 FROM span", &[]).await?;
         if self.writer.queue.is_failing() {
             // Callers may not write while this host is not ready.
             let probe = "UPDATE span SET longest = longest";
-            self.writer.write(move |writing| Box::pin(writing.execute(probe, &[]))).await?;
+            self.writer.write((), move |writing, ()| Box::pin(writing.execute(probe, &[]))).await?;
         }
         Ok(())
     }
 
-    /// Completes all pending operations and closes the connections; later calls fail. Live tasks of
-    /// this host are left to the others.
-    pub async fn shut_down(self: &Arc<Self>) {
+    async fn reseal(
+        &self,
+        with: SealWith,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<ReencryptionReport, StoreError> {
+        reencryption::reseal(self, with, progress).await
+    }
+
+    async fn shut_down(self: Arc<Self>) {
         self.farewell().await;
         self.writer.stop().await;
         self.listener.stop().await;

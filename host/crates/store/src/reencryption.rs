@@ -21,12 +21,13 @@ pub enum SealWith {
 }
 
 impl SealWith {
-    /// How a store with these keys writes values in this form.
-    pub(crate) fn sealing(self, keys: &Sealing) -> Sealing {
-        match self {
+    /// The change of the values of a store with these keys to this form.
+    pub(crate) fn rekeying(self, keys: &Sealing) -> Rekeying {
+        let to = match self {
             Self::Newest => keys.clone(),
             Self::Nothing => Sealing::default(),
-        }
+        };
+        Rekeying { from: keys.clone(), to }
     }
 }
 
@@ -56,39 +57,76 @@ impl ReencryptionReport {
             }
         }
     }
-}
 
-/// The body of an event or a chunk, which may be sealed.
-pub(crate) struct StoredBody(pub(crate) Vec<u8>);
-
-impl StoredBody {
-    /// The body in the new form; `None` if it already has it or cannot be read, which is logged.
-    pub(crate) fn anew(
-        self,
-        id: TaskId,
-        column: Column,
-        from: &Sealing,
-        to: &Sealing,
-        done: &mut ReencryptionReport,
-    ) -> Option<Self> {
-        if sealed_with(&self.0) == to.key() {
-            return None;
-        }
-        let plain = from.open(id, column, self.0);
-        match plain.and_then(|plain| Ok(to.bytes(id, column, plain)?.into_owned())) {
-            Ok(body) => Some(Self(body)),
+    /// The value of this task in the new form; `None` if it cannot be read, which is logged.
+    fn read<T>(&mut self, id: TaskId, read: Result<T, CodecError>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
             Err(error) => {
-                let error = StoreError::Corrupt(error.into());
+                let error = StoreError::from(error);
                 tracing::error!(
                     event = "task.not_reencrypted", task = %id, error = &error as &dyn std::error::Error,
                     "cannot encrypt task again"
                 );
-                if done.unreadable.last() != Some(&id) {
-                    done.unreadable.push(id);
+                if self.unreadable.last() != Some(&id) {
+                    self.unreadable.push(id);
                 }
                 None
             }
         }
+    }
+}
+
+/// The keys with which values are sealed, before and after.
+#[derive(Clone)]
+pub(crate) struct Rekeying {
+    pub(crate) from: Sealing,
+    pub(crate) to: Sealing,
+}
+
+impl Rekeying {
+    fn value(&self, id: TaskId, column: Column, value: Vec<u8>) -> Result<Vec<u8>, CodecError> {
+        let plain = self.from.open(id, column, value)?;
+        Ok(self.to.bytes(id, column, plain)?.into_owned())
+    }
+
+    /// The body of an event or a chunk in the new form; `None` if it already has it or cannot be read.
+    pub(crate) fn body(
+        &self,
+        id: TaskId,
+        column: Column,
+        body: Vec<u8>,
+        done: &mut ReencryptionReport,
+    ) -> Option<Vec<u8>> {
+        let is_current = sealed_with(&body) == self.to.key();
+        if is_current { None } else { done.read(id, self.value(id, column, body)) }
+    }
+
+    /// The values of a task in the new form; `None` if they already have it or cannot be read. Counts the task in
+    /// `done`.
+    pub(crate) fn values(
+        &self,
+        id: TaskId,
+        values: StoredValues,
+        done: &mut ReencryptionReport,
+    ) -> Option<StoredValues> {
+        if values.are_sealed_with(self.to.key()) {
+            return None;
+        }
+        let anew = done.read(id, self.values_anew(id, values))?;
+        done.written += 1;
+        Some(anew)
+    }
+
+    fn values_anew(&self, id: TaskId, values: StoredValues) -> Result<StoredValues, CodecError> {
+        let anew =
+            |column, value: Option<Vec<u8>>| value.map(|value| self.value(id, column, value)).transpose();
+        let record = self.from.open_record(id, &values.record)?.into_owned();
+        Ok(StoredValues {
+            record: self.to.record(id, record)?,
+            arguments: anew(Column::Arguments, values.arguments)?,
+            outcome: anew(Column::Outcome, values.outcome)?,
+        })
     }
 }
 
@@ -113,48 +151,5 @@ impl StoredValues {
     /// Whether all of them are. The heads of values say as much as the values do.
     pub(crate) fn are_sealed_with(&self, key: Option<KeyId>) -> bool {
         record_sealed_with(&self.record) == key && self.others().all(|value| sealed_with(value) == key)
-    }
-
-    /// The values in the new form; `None` if they already have it or cannot be read, which is
-    /// logged. Counts the task in `done`.
-    pub(crate) fn anew(
-        self,
-        id: TaskId,
-        from: &Sealing,
-        to: &Sealing,
-        done: &mut ReencryptionReport,
-    ) -> Option<Self> {
-        if self.are_sealed_with(to.key()) {
-            return None;
-        }
-        match self.resealed(id, from, to) {
-            Ok(values) => {
-                done.written += 1;
-                Some(values)
-            }
-            Err(error) => {
-                let error = StoreError::Corrupt(error.into());
-                tracing::error!(
-                    event = "task.not_reencrypted", task = %id, error = &error as &dyn std::error::Error,
-                    "cannot encrypt task again"
-                );
-                done.unreadable.push(id);
-                None
-            }
-        }
-    }
-
-    fn resealed(self, id: TaskId, from: &Sealing, to: &Sealing) -> Result<Self, CodecError> {
-        let anew = |column, value: Option<Vec<u8>>| -> Result<_, CodecError> {
-            let Some(value) = value else { return Ok(None) };
-            let plain = from.open(id, column, value)?;
-            Ok(Some(to.bytes(id, column, plain)?.into_owned()))
-        };
-        let record = from.open_record(id, &self.record)?.into_owned();
-        Ok(Self {
-            record: to.record(id, record)?,
-            arguments: anew(Column::Arguments, self.arguments)?,
-            outcome: anew(Column::Outcome, self.outcome)?,
-        })
     }
 }

@@ -14,7 +14,6 @@ mod erasure;
 mod error;
 mod grants;
 mod journal;
-mod kept;
 mod keys;
 mod nodes;
 mod reader;
@@ -33,13 +32,16 @@ pub use error::SqliteOpenError;
 pub use schema::kept_copies;
 
 use crate::audit_buffer::AuditBuffer;
+use crate::backend::Backend;
 use crate::encryption::{Keyring, Sealing};
 use crate::group_commit::QueueLimits;
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
+use crate::reencryption::{ReencryptionReport, SealWith};
 use crate::refusal::StoreRefusal;
 use crate::timeline_encoding::Recorder;
+use async_trait::async_trait;
 use nodes::Node;
 use prometheus_client::registry::Registry;
 use reader::Readers;
@@ -50,7 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::timeline::TimelineBounds;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Clock, StoreError};
+use toolyard_task::{Broadcast, Clock, StoreError};
 use watch::Watch;
 use writer::{Writer, WriterState};
 
@@ -116,7 +118,7 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 /// A store in a data folder. Dropping it shuts it down and blocks meanwhile;
-/// [`SqliteStore::shut_down`] does the same without blocking.
+/// [`Backend::shut_down`] does the same without blocking.
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
@@ -182,45 +184,6 @@ impl SqliteStore {
         }))
     }
 
-    /// Registers the store's metrics.
-    pub fn register_metrics(&self, registry: &mut Registry) {
-        self.metrics.register(registry);
-    }
-
-    /// Whether the store works: it can read, the file is still the one that was opened and, if the
-    /// last change could not be written, it can write again. Changes to a removed file are lost.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn check(&self) -> Result<(), StoreError> {
-        let (path, opened) = self.file.clone();
-        let operation = move |on: &Connection| {
-            on.prepare_cached("SELECT id FROM task LIMIT 1")
-                .and_then(|mut statement| statement.exists([]))
-                .map_err(error::failed)?;
-            if identity(&path) != opened {
-                return Err(StoreError::Unavailable(StoreRefusal::Replaced.into()));
-            }
-            Ok(())
-        };
-        self.readers.read(operation).await?;
-        if self.writer.queue.is_failing() {
-            // Callers may not write while this host is not ready.
-            self.writer.write(keys::probe).await?;
-            self.writer.write(keys::forget_used).await?;
-        }
-        Ok(())
-    }
-
-    /// Completes the queued operations and closes the file; later calls fail. Live tasks of this
-    /// host are left to the others.
-    pub async fn shut_down(self: &Arc<Self>) {
-        let store = self.clone();
-        if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
-            tracing::error!(event = "store.panicked", part = "shutdown", "part of the store panicked");
-        }
-    }
-
     fn stop(&self) {
         self.state.watch.end();
         // The readers end first: the last connection to close tidies up the log.
@@ -233,6 +196,52 @@ impl SqliteStore {
         }
     }
 }
+
+#[async_trait]
+impl Backend for SqliteStore {
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let (path, opened) = self.file.clone();
+        let operation = move |on: &Connection| {
+            on.prepare_cached("SELECT id FROM task LIMIT 1")?.exists([])?;
+            if identity(&path) != opened {
+                return Err(StoreError::Unavailable(StoreRefusal::Replaced.into()).into());
+            }
+            Ok(())
+        };
+        self.readers.read(operation).await?;
+        if self.writer.queue.is_failing() {
+            // Callers may not write while this host is not ready.
+            self.writer.write(keys::probe).await?;
+            self.writer.write(keys::forget_used).await?;
+        }
+        Ok(())
+    }
+
+    async fn reseal(
+        &self,
+        with: SealWith,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<ReencryptionReport, StoreError> {
+        reencryption::reseal(self, with, progress).await
+    }
+
+    async fn shut_down(self: Arc<Self>) {
+        if tokio::task::spawn_blocking(move || self.stop()).await.is_err() {
+            tracing::error!(event = "store.panicked", part = "shutdown", "part of the store panicked");
+        }
+    }
+}
+
+/// Other processes run on this machine and have their own clients.
+impl Broadcast for SqliteStore {}
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {

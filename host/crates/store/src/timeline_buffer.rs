@@ -4,9 +4,8 @@
 //! process, and the next flush takes them along.
 
 use crate::group_commit::QueuedWrite;
-use parking_lot::Mutex;
+use crate::write_buffer::{WriteBuffer, WriteBy};
 use std::collections::BTreeMap;
-use std::mem;
 use std::time::{Duration, Instant};
 use toolyard_task::timeline::{LeftOut, NewEvent};
 use toolyard_task::tool::RunUsage;
@@ -28,13 +27,11 @@ pub(crate) enum Note<T> {
 }
 
 /// The reports that wait.
-pub(crate) struct TimelineBuffer<T>(Mutex<Waiting<T>>);
+pub(crate) struct TimelineBuffer<T>(WriteBuffer<Waiting<T>>);
 
 struct Waiting<T> {
     tasks: BTreeMap<TaskId, TaskNotes<T>>,
     bytes: u64,
-    /// The time at which to write them even if nothing else is written.
-    due: Option<Instant>,
 }
 
 struct TaskNotes<T> {
@@ -46,7 +43,19 @@ struct TaskNotes<T> {
 
 impl<T> Default for TimelineBuffer<T> {
     fn default() -> Self {
-        Self(Mutex::new(Waiting { tasks: BTreeMap::new(), bytes: 0, due: None }))
+        Self(WriteBuffer::new(DELAY))
+    }
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self { tasks: BTreeMap::new(), bytes: 0 }
+    }
+}
+
+impl<T> Default for TaskNotes<T> {
+    fn default() -> Self {
+        Self { notes: Vec::new(), bytes: 0, lost: None }
     }
 }
 
@@ -70,55 +79,36 @@ impl<T> TimelineBuffer<T> {
     }
 
     fn add(&self, task: TaskId, bytes: u64, add: impl FnOnce(&mut TaskNotes<T>, bool)) -> bool {
-        let mut waiting = self.0.lock();
-        let room = waiting.bytes + bytes <= MAX_TOTAL;
-        let notes = waiting.tasks.entry(task).or_insert_with(|| TaskNotes {
-            notes: Vec::new(),
-            bytes: 0,
-            lost: None,
-        });
-        // After the first loss, all are lost until the next write, so that there is one gap.
-        let fits = room && notes.lost.is_none() && notes.bytes + bytes <= MAX_TASK;
-        add(notes, fits);
-        if !fits {
-            return false;
-        }
-        let was_enough = notes.bytes >= FLUSH_BYTES;
-        notes.bytes += bytes;
-        let is_enough = notes.bytes >= FLUSH_BYTES && !was_enough;
-        waiting.bytes += bytes;
-        if is_enough {
-            waiting.due = Some(Instant::now());
-            return true;
-        }
-        let first = waiting.due.is_none();
-        if first {
-            waiting.due = Some(Instant::now() + DELAY);
-        }
-        first
+        self.0.change(|waiting| {
+            let room = waiting.bytes + bytes <= MAX_TOTAL;
+            let notes = waiting.tasks.entry(task).or_default();
+            // After the first loss, all are lost until the next write, so that there is one gap.
+            let fits = room && notes.lost.is_none() && notes.bytes + bytes <= MAX_TASK;
+            add(notes, fits);
+            if !fits {
+                return WriteBy::Never;
+            }
+            let was_enough = notes.bytes >= FLUSH_BYTES;
+            notes.bytes += bytes;
+            waiting.bytes += bytes;
+            if notes.bytes >= FLUSH_BYTES && !was_enough { WriteBy::Now } else { WriteBy::Delay }
+        })
     }
 
     /// The latest time for the next write.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.0.lock().due
+        self.0.due()
     }
 
     /// Takes all of them, if they are due or something is written `anyway`.
     pub(crate) fn take(&self, anyway: bool, now: Instant) -> Vec<(TaskId, Vec<Note<T>>)> {
-        let mut waiting = self.0.lock();
-        if !waiting.due.is_some_and(|due| anyway || due <= now) {
-            return Vec::new();
-        }
-        waiting.due = None;
-        waiting.bytes = 0;
-        let tasks = mem::take(&mut waiting.tasks);
-        drop(waiting);
         let notes = |TaskNotes { mut notes, lost, .. }: TaskNotes<T>| {
             if let Some((at, attempt, lost)) = lost {
                 notes.push(Note::Event { at, event: NewEvent::left_out(attempt, lost) });
             }
             notes
         };
+        let tasks = self.0.take(anyway, now).unwrap_or_default().tasks;
         tasks.into_iter().map(|(id, waiting)| (id, notes(waiting))).collect()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
-use toolyard_store::{PostgresOptions, PostgresStore};
+use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
 use toolyard_task::StoreError;
 use toolyard_task::store::{CreateError, Records, TaskStore as _};

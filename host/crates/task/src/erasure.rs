@@ -4,7 +4,7 @@
 
 use crate::audit::{Action, By, Entry, LOCAL, TOKENS, name_of, subject_name};
 use crate::error::StoreError;
-use crate::id::{Owner, TaskId};
+use crate::id::Owner;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::fmt;
@@ -190,9 +190,6 @@ impl Entry {
 pub trait Erasure: Send + Sync + 'static {
     /// Counts the rows of the principal.
     async fn holdings(&self, of: &DataOwner) -> Result<Holdings, StoreError>;
-
-    /// Ids of its live tasks.
-    async fn live_tasks(&self, of: &DataOwner, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
     /// Removes some of its rows, in one short transaction with an audit entry, and returns how
     /// many; none at the end. Live tasks and their records stay: a host may run them.

@@ -1,6 +1,6 @@
 //! Permanent verdicts of users about a plugin's wishes, and the port to their store.
 
-use crate::audit::Entry;
+use crate::audit::{By, Entry};
 use crate::error::StoreError;
 use crate::id::{Digest, Owner};
 use crate::permission::AccessRequest;
@@ -109,14 +109,12 @@ pub trait GrantStore: Send + Sync + 'static {
         wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError>;
 
-    /// The grant of this id.
-    async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError>;
-
     /// The grants of all owners, the oldest first.
     async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError>;
 
-    /// Removes it. Returns whether it existed; if not, no entry is written.
-    async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError>;
+    /// Removes the grant with this id and writes an entry. Returns the grant; `None` if there was none, and then
+    /// no entry is written.
+    async fn revoke(&self, id: GrantId, by: &By) -> Result<Option<Grant>, StoreError>;
 }
 
 #[cfg(test)]

@@ -68,19 +68,40 @@ pub enum Flush {
     Later,
 }
 
+/// How chunks are written to a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkWrite {
+    /// After the stored chunks.
+    Append(Flush),
+    /// In place of all stored chunks, on the disk before it returns. The first chunk must have the next number of the
+    /// journal, so that a late append of the replaced journal is a gap.
+    Replace,
+}
+
+impl ChunkWrite {
+    /// When the chunks have to be on the disk.
+    #[must_use]
+    pub const fn flush(self) -> Flush {
+        match self {
+            Self::Append(flush) => flush,
+            Self::Replace => Flush::Now,
+        }
+    }
+}
+
 /// The store of journals. The journal of a task is created with the task, and removed with it. A call that has
 /// returned `Ok` is durable, as far as the store is, except with [`Flush::Later`].
 #[async_trait]
 pub trait JournalStore: Send + Sync + 'static {
-    /// Adds chunks from number `at` on, if `fence` still runs the task: all of them or none. Repeating what is
+    /// Writes chunks from number `at` on, if `fence` still runs the task: all of them or none. Repeating what is
     /// stored is [`Appended::Done`], so that a caller whose outcome was undecided can repeat.
-    async fn append_chunks(
+    async fn write_chunks(
         &self,
         task: TaskId,
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
-        flush: Flush,
+        how: ChunkWrite,
     ) -> Result<Appended, StoreError>;
 
     /// The journal of a task; `None` if the task has none.
@@ -92,17 +113,6 @@ pub trait JournalStore: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Corrupt`] also if a chunk is missing, or its bytes are not those that were appended.
     async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError>;
-
-    /// Replaces all chunks by these, if `fence` runs the task. `at` is the number of the first one, which must
-    /// be the next number of the journal: a late append of the replaced journal is a gap. Repeating it is
-    /// [`Appended::Done`].
-    async fn restart_journal(
-        &self,
-        task: TaskId,
-        fence: Fence,
-        at: u32,
-        chunks: Vec<Chunk>,
-    ) -> Result<Appended, StoreError>;
 
     /// Removes the journal of a task that has ended or can no longer resume. Returns whether there was one;
     /// that of any other task stays. A host calls it after

@@ -1,6 +1,7 @@
 //! The port to the store of tasks.
 
 use crate::audit::{By, Entry};
+use crate::erasure::DataOwner;
 use crate::error::StoreError;
 use crate::event::Event;
 use crate::id::{Digest, Incarnation, Owner, TaskId};
@@ -137,6 +138,43 @@ pub struct ListQuery {
     pub limit: u32,
 }
 
+/// A question about tasks. The answer is their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskQuestion {
+    /// Tasks with [`Task::due_at`] not after the store's time, the longest due first.
+    Due,
+    /// The live tasks that this incarnation runs or will run. Parked tasks have no incarnation, so 0 selects none.
+    HeldBy(Incarnation),
+    /// Tasks that wait for a slot on other hosts and run one of these components, for a host that has room for
+    /// some. They are the tasks of each owner that have waited longest, one owner after the other. A task that was
+    /// named to one host is not named to another for a few seconds, so that hosts do not all try to take the same
+    /// task. The tasks keep their hosts until they are claimed. A store whose hosts are all on one machine names
+    /// none.
+    WaitingElsewhere {
+        /// The host that has room.
+        than: Incarnation,
+        /// The components that it has.
+        components: Vec<Digest>,
+    },
+    /// Parked tasks that are due ([`Parked::wake`](crate::task::Parked::wake) is not after the store's time): the
+    /// longest due first, one owner after the other. A store that several machines share names a task to one host
+    /// only for a few seconds, so that hosts do not all try to take it.
+    Wakeable,
+    /// Tasks of this owner with an open question, the oldest first.
+    Asking(Owner),
+    /// The live tasks of this principal.
+    LiveOf(DataOwner),
+}
+
+/// Which tasks a removal takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removable {
+    /// Those that are gone by the store's time.
+    Gone,
+    /// Those that have ended, whether their time is up or not.
+    Ended,
+}
+
 /// A hint that something has changed. It is not reliable: the receiver reads the store again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
@@ -193,36 +231,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// looks at a bounded number of them.
     async fn search(&self, search: &Search) -> Result<Page, StoreError>;
 
-    /// Ids of tasks with `Task::due_at` not after the store's time, the longest
-    /// due first.
-    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
-
-    /// Ids of the live tasks that this incarnation runs or will run. Parked tasks have no
-    /// incarnation, so 0 gives none.
-    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
-
-    /// Ids of tasks that wait for a slot on other hosts and run one of these components, for a host
-    /// that has room for this many. They are the tasks of each owner that have waited longest, one
-    /// owner after the other. A task that was named to one host is not named to another for a few
-    /// seconds, so that hosts do not all try to take the same task. The tasks keep their hosts until
-    /// they are claimed. A store whose hosts are all on one machine names none.
-    async fn waiting_elsewhere(
-        &self,
-        than: Incarnation,
-        components: &[Digest],
-        limit: u32,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        let _ = (than, components, limit);
-        Ok(Vec::new())
-    }
-
-    /// Ids of parked tasks that are due ([`Parked::wake`](crate::task::Parked::wake) is not after the
-    /// store's time): the longest due first, one owner after the other. A store that several machines
-    /// share names a task to one host only for a few seconds, so that hosts do not all try to take it.
-    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
-
-    /// Ids of tasks of this owner with an open question, the oldest first.
-    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError>;
+    /// Ids of at most `limit` tasks, the answer to this question.
+    async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError>;
 
     /// How many tasks are parked, whether they are due or not.
     async fn count_parked(&self) -> Result<u64, StoreError>;
@@ -233,8 +243,10 @@ pub trait TaskStore: Send + Sync + 'static {
         false
     }
 
-    /// Removes the tasks among these that are gone by the store's time. Returns how many it removed.
-    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError>;
+    /// Removes the tasks among these that are `removable`, and writes the entries of each. Returns how many it
+    /// removed.
+    async fn remove(&self, tasks: Vec<(TaskId, Vec<Entry>)>, removable: Removable)
+    -> Result<u32, StoreError>;
 
     /// How many bytes are stored for the tasks of this owner, or of all owners: their records,
     /// arguments and outcomes. It walks an index, so frequent callers remember the result.
@@ -245,10 +257,6 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// The tasks of this owner that ended first, with the bytes that each takes.
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError>;
-
-    /// Removes the tasks among these that have ended, whether their time is up or not, and writes an
-    /// entry for each. Returns how many it removed.
-    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError>;
 
     /// Hints of changes that were not made through this same object. Its own changes may be among them.
     fn hints(&self) -> Box<dyn Hints>;

@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::access::caller::Caller;
 use crate::error::Fault;
 use toolyard_task::Owner;
-use toolyard_task::audit::{Entry, fingerprint, name_of};
+use toolyard_task::audit::{fingerprint, name_of};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId};
 
 /// The grants that one page of the store has.
@@ -76,16 +76,14 @@ impl Access {
     /// # Errors
     /// [`Fault::Store`].
     pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Option<Grant>, Fault> {
-        let Some(grant) = self.grants.grant(id).await? else { return Ok(None) };
-        let entry = Entry::revoked(&grant, &caller.by());
-        if !self.grants.revoke(id, vec![entry]).await? {
-            return Ok(None);
+        let revoked = self.grants.revoke(id, &caller.by()).await?;
+        if let Some(grant) = &revoked {
+            tracing::info!(
+                event = "grant.revoked", grant = %id, owner = name_of(&grant.owner), plugin = grant.plugin,
+                "grant revoked"
+            );
         }
-        tracing::info!(
-            event = "grant.revoked", grant = %id, owner = name_of(&grant.owner), plugin = grant.plugin,
-            "grant revoked"
-        );
-        Ok(Some(grant))
+        Ok(revoked)
     }
 
     /// Revokes all grants that the filter selects. Returns those that were revoked.

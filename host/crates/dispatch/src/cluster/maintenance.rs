@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
-use toolyard_task::store::Hint;
+use toolyard_task::store::{Hint, Removable, TaskQuestion};
 use toolyard_task::{Incarnation, StoreError, TaskId};
 
 const TICK: Duration = Duration::from_millis(250);
@@ -152,20 +152,20 @@ impl Cluster {
             }
             self.recover_once().await?;
         }
-        let due = self.deps.tasks.store.due(MAX_DUE_AT_ONCE).await?;
+        let due = self.deps.tasks.store.select(TaskQuestion::Due, MAX_DUE_AT_ONCE).await?;
         let mut over = Vec::new();
         for id in due {
             match self.deps.tasks.expire(id).await {
                 Ok(CommitOutcome::Done(_)) => {}
                 // A record that cannot be read is removed after its time, too.
                 Ok(CommitOutcome::Refused(..) | CommitOutcome::Gone) | Err(StoreError::Corrupt(_)) => {
-                    over.push(id)
+                    over.push((id, Vec::new()))
                 }
                 Err(error) => return Err(error),
             }
         }
         if !over.is_empty() {
-            self.deps.tasks.store.remove(&over).await?;
+            self.deps.tasks.store.remove(over, Removable::Gone).await?;
             self.deps.tasks.waiters.count_change();
         }
         self.deps.tasks.tidy_kept().await?;
@@ -241,7 +241,7 @@ impl Cluster {
         if running.is_empty() {
             return Ok(());
         }
-        let held = self.deps.tasks.store.held_by(me).await?;
+        let held = self.deps.tasks.store.select(TaskQuestion::HeldBy(me), u32::MAX).await?;
         self.stop_others(running, &held).await
     }
 

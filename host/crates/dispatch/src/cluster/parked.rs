@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use toolyard_task::store::TaskQuestion;
 use toolyard_task::{StoreError, Task, TaskId};
 
 /// Tasks that are taken at once.
@@ -77,7 +78,7 @@ impl Cluster {
         let now = Instant::now();
         parked.look_again(|account| slots.admission.free_of_account(account));
         let left = u32::try_from(parked.left.len()).unwrap_or(u32::MAX);
-        let mut due = self.deps.tasks.store.wakeable(room.saturating_add(left)).await?;
+        let mut due = self.deps.tasks.store.select(TaskQuestion::Wakeable, room.saturating_add(left)).await?;
         due.retain(|id| !parked.left.contains_key(id));
         due.truncate(room as usize);
         if due.len() == room as usize {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use toolyard_task::apply::waiting_for_tool;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
+use toolyard_task::store::TaskQuestion;
 use toolyard_task::tool::ArgumentCheck;
 use toolyard_task::{Digest, Event, Incarnation, Owner, StoreError, Task, TaskId};
 
@@ -74,7 +75,7 @@ impl Cluster {
                 // recover its own tasks under another one, or two runs would have one fence.
                 self.deps.node.fence_off(dead);
             }
-            let orphans = self.deps.tasks.store.held_by(dead).await?;
+            let orphans = self.deps.tasks.store.select(TaskQuestion::HeldBy(dead), u32::MAX).await?;
             let seeing = futures_util::stream::iter(orphans).map(async |id| {
                 let seen = self.recover_task(id, dead, Departure::Died).await;
                 // The other tasks are recovered all the same.
@@ -112,7 +113,7 @@ impl Cluster {
         let Some(me) = self.deps.node.current() else { return Ok(()) };
         // Taken before the store is asked: tasks that are stored later are not in its answer.
         let running = self.deps.slots.runs.stored_tasks();
-        let held = self.deps.tasks.store.held_by(me).await?;
+        let held = self.deps.tasks.store.select(TaskQuestion::HeldBy(me), u32::MAX).await?;
         self.stop_others(&running, &held).await?;
         // Checked after the store was asked: a run is registered before its record is written, and
         // forgotten after its end is.

@@ -6,6 +6,7 @@
 use crate::cluster::Cluster;
 use crate::cluster::recovery::Adoption;
 use std::sync::atomic::Ordering;
+use toolyard_task::store::TaskQuestion;
 use toolyard_task::{Event, Incarnation, StoreError, TaskId};
 
 /// Tasks that are taken over at once.
@@ -40,9 +41,8 @@ impl Cluster {
             return Ok(());
         }
         let me = self.deps.node.ensure_registered().await?;
-        let waiting =
-            self.deps.tasks.store.waiting_elsewhere(me, &self.deps.catalog.components(), spare).await?;
-        for id in waiting {
+        let waiting = TaskQuestion::WaitingElsewhere { than: me, components: self.deps.catalog.components() };
+        for id in self.deps.tasks.store.select(waiting, spare).await? {
             if self.deps.slots.admission.spare() == 0 {
                 break;
             }

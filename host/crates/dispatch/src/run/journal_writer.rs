@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_task::audit::By;
-use toolyard_task::journal::{Appended, Chunk, Flush};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush};
 use toolyard_task::{Event, JournalLost, Owner, Refusal, StoreError};
 
 /// Why a task does not resume whose owner's journals have their share.
@@ -68,7 +68,7 @@ pub(super) async fn write(
                 Message::Live => is_live = true,
                 // The run waits for it, so nothing comes after it.
                 Message::Restart(begin, done) => {
-                    (chunks, mode) = (vec![begin], Some(WriteMode::Restart));
+                    (chunks, mode) = (vec![begin], Some(ChunkWrite::Replace));
                     waiting.push(done);
                 }
             }
@@ -80,11 +80,11 @@ pub(super) async fn write(
         }
         // Nothing leaves the run before it has waited. So what it does not wait for may be flushed later.
         let flush = if waiting.is_empty() { Flush::Later } else { Flush::Now };
-        let mode = mode.unwrap_or(WriteMode::Append(flush));
+        let mode = mode.unwrap_or(ChunkWrite::Append(flush));
         let is_behind = flush == Flush::Now && !is_flushed;
         let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
         // A new beginning makes room.
-        let grows = bytes > 0 && !is_given_up && matches!(mode, WriteMode::Append(_));
+        let grows = bytes > 0 && !is_given_up && matches!(mode, ChunkWrite::Append(_));
         if grows && !deps.tasks.take_journal_bytes(&of.owner, bytes).await.unwrap_or(true) {
             of.is_full.store(true, Ordering::Release);
             given_up = Some(FULL.to_owned());
@@ -116,31 +116,17 @@ pub(super) async fn write(
     }
 }
 
-#[derive(Clone, Copy)]
-enum WriteMode {
-    /// The chunks follow the stored ones.
-    Append(Flush),
-    /// The chunks replace the stored ones.
-    Restart,
-}
-
 /// Stores chunks. Retries while the store cannot be reached and this host has the task.
 async fn store(
     deps: &RunDeps,
     task: RunTask,
-    (at, mode): (u32, WriteMode),
+    (at, how): (u32, ChunkWrite),
     chunks: Vec<Chunk>,
 ) -> Result<(), JournalLost> {
     let journals = &deps.tasks.journals;
     let mut retry = StoreRetry::new(deps, task);
     loop {
-        let stored = match mode {
-            WriteMode::Append(flush) => {
-                journals.append_chunks(task.id, task.fence, at, chunks.clone(), flush).await
-            }
-            WriteMode::Restart => journals.restart_journal(task.id, task.fence, at, chunks.clone()).await,
-        };
-        match stored {
+        match journals.write_chunks(task.id, task.fence, at, chunks.clone(), how).await {
             Ok(Appended::Done) => {
                 deps.count_journal(&chunks);
                 return Ok(());

@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::Entry;
+use toolyard_task::store::Removable;
 use toolyard_task::{Outcome, Owner, StoreError, Task};
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
@@ -273,12 +274,12 @@ impl Tasks {
                     break;
                 }
                 bytes += kept;
-                discarded.push((task.id, Entry::discarded(task, setting)));
+                discarded.push((task.id, vec![Entry::discarded(task, setting)]));
             }
             if discarded.is_empty() {
                 break;
             }
-            let count = self.store.discard(discarded).await?;
+            let count = self.store.remove(discarded, Removable::Ended).await?;
             self.observers.metrics.count_discarded(count);
             self.waiters.count_change();
             tracing::warn!(

@@ -16,6 +16,7 @@ use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::audit::By;
 use toolyard_task::session::Session;
+use toolyard_task::store::TaskQuestion;
 use toolyard_task::task::Sent;
 use toolyard_task::wire::QuestionKind;
 use toolyard_task::wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
@@ -232,7 +233,7 @@ impl Tasks {
     pub(crate) async fn offer_open(&self, session: &Session) -> Result<(), StoreError> {
         let Some(lookup) = self.clients.lookup() else { return Ok(()) };
         let channel = lookup.channel(Some(&session.id));
-        for id in self.store.asking(&session.owner, MAX_OFFERED).await? {
+        for id in self.store.select(TaskQuestion::Asking(session.owner.clone()), MAX_OFFERED).await? {
             let Some(read) = self.store.read(id, None).await? else { continue };
             let of_client = (Some(&session.id), &session.client_capabilities);
             self.offer_anywhere(&read.task, of_client, &channel).await?;

@@ -185,7 +185,7 @@ impl Intercept for SlowStore {
         operation: &'static str,
         call: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
-        if ["register", "append_chunks"].contains(&operation) {
+        if ["register", "write_chunks"].contains(&operation) {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         call.await

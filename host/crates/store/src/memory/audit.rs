@@ -34,8 +34,7 @@ impl AuditRows {
 impl State {
     /// Writes these entries with the change that they belong to.
     pub(super) fn keep(&mut self, at: Timestamp, entries: &[Entry]) -> Result<(), StoreError> {
-        let bodies =
-            audit_lines::bodies(self.audit.on, entries).map_err(|error| StoreError::Corrupt(error.into()))?;
+        let bodies = audit_lines::bodies(self.audit.on, entries)?;
         let mut lines = Lines::default();
         bodies.iter().for_each(|body| lines.push(at, body));
         self.audit.push(lines);

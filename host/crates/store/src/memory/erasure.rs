@@ -30,12 +30,6 @@ impl Erasure for MemoryStore {
         Ok(held)
     }
 
-    async fn live_tasks(&self, of: &DataOwner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let state = self.state()?;
-        let live = state.live().filter(|task| of.has(&task.owner)).map(|task| task.id);
-        Ok(live.take(limit as usize).collect())
-    }
-
     async fn erase(&self, of: &DataOwner, by: &By) -> Result<Holdings, StoreError> {
         let mut state = self.state()?;
         let name = of.short_name();

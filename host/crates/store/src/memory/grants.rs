@@ -2,7 +2,7 @@
 
 use super::{MemoryStore, State};
 use async_trait::async_trait;
-use toolyard_task::audit::Entry;
+use toolyard_task::audit::{By, Entry};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::{AccessRequest, Digest, Owner, SessionId, StoreError};
 
@@ -68,10 +68,6 @@ impl GrantStore for MemoryStore {
         Ok(grants.find(|grant| grant.owner == *owner && grant.is_of(plugin, digest, wanted)).cloned())
     }
 
-    async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError> {
-        Ok(self.state()?.grants.get(&id).cloned())
-    }
-
     async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError> {
         let state = self.state()?;
         let later = |grant: &&Grant| after.is_none_or(|after| place(grant) > after);
@@ -80,16 +76,13 @@ impl GrantStore for MemoryStore {
         Ok(found.into_iter().take(limit as usize).cloned().collect())
     }
 
-    async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
+    async fn revoke(&self, id: GrantId, by: &By) -> Result<Option<Grant>, StoreError> {
         let mut state = self.state()?;
-        if !state.grants.contains_key(&id) {
-            return Ok(false);
-        }
+        let Some(grant) = state.grants.remove(&id) else { return Ok(None) };
         let now = self.shared.clock.now();
-        state.keep(now, &entries)?;
-        state.grants.remove(&id);
+        state.keep(now, &[Entry::revoked(&grant, by)])?;
         drop(state);
         self.shared.written.notify_one();
-        Ok(true)
+        Ok(Some(grant))
     }
 }

@@ -6,7 +6,7 @@ use crate::components::{check, is_old};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore, LastChunks};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, JournalHead, JournalStore, LastChunks};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Fence, Owner, StoreError, Task, TaskId};
 
@@ -29,10 +29,6 @@ fn bytes_of(chunks: &[Chunk]) -> u64 {
     chunks.iter().map(|chunk| chunk.body.len() as u64).sum()
 }
 
-fn corrupt(error: CodecError) -> StoreError {
-    StoreError::Corrupt(error.into())
-}
-
 impl Journal {
     fn add(&mut self, chunks: Vec<Chunk>) {
         self.entries += chunks.iter().map(|chunk| u64::from(chunk.entries)).sum::<u64>();
@@ -42,7 +38,7 @@ impl Journal {
     fn next(&self) -> Result<u32, StoreError> {
         let count = u32::try_from(self.chunks.len()).ok();
         let next = count.and_then(|count| self.first.checked_add(count));
-        next.ok_or_else(|| corrupt(CodecError::TooManyChunks))
+        Ok(next.ok_or(CodecError::TooManyChunks)?)
     }
 
     /// The chunks with these numbers.
@@ -84,16 +80,21 @@ impl Journals {
     pub(super) fn remove(&mut self, task: TaskId) {
         self.by_task.remove(&task);
     }
+}
 
-    fn write(
-        &mut self,
+#[async_trait]
+impl JournalStore for MemoryStore {
+    async fn write_chunks(
+        &self,
         task: TaskId,
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
-        replaces: bool,
+        how: ChunkWrite,
     ) -> Result<Appended, StoreError> {
-        let journal = self.by_task.get_mut(&task).filter(|journal| journal.fence == Some(fence));
+        let mut state = self.state()?;
+        let replaces = how == ChunkWrite::Replace;
+        let journal = state.journals.by_task.get_mut(&task).filter(|journal| journal.fence == Some(fence));
         let Some(journal) = journal else { return Ok(Appended::Fenced) };
         let next = journal.next()?;
         if at != next {
@@ -107,20 +108,6 @@ impl Journals {
         }
         journal.add(chunks);
         Ok(Appended::Done)
-    }
-}
-
-#[async_trait]
-impl JournalStore for MemoryStore {
-    async fn append_chunks(
-        &self,
-        task: TaskId,
-        fence: Fence,
-        at: u32,
-        chunks: Vec<Chunk>,
-        _: Flush,
-    ) -> Result<Appended, StoreError> {
-        self.state()?.journals.write(task, fence, at, chunks, false)
     }
 
     async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
@@ -149,16 +136,6 @@ impl JournalStore for MemoryStore {
         Ok(chunks.cloned().collect())
     }
 
-    async fn restart_journal(
-        &self,
-        task: TaskId,
-        fence: Fence,
-        at: u32,
-        chunks: Vec<Chunk>,
-    ) -> Result<Appended, StoreError> {
-        self.state()?.journals.write(task, fence, at, chunks, true)
-    }
-
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
         let mut state = self.state()?;
         let resumes = |task: &Task| task.is_live() && task.resume.is_some();
@@ -169,7 +146,7 @@ impl JournalStore for MemoryStore {
     }
 
     async fn put_component(&self, digest: &Digest, bytes: Bytes) -> Result<(), StoreError> {
-        check(digest, &bytes).map_err(corrupt)?;
+        check(digest, &bytes)?;
         let mut state = self.state()?;
         let now = self.shared.clock.now();
         state.journals.components.insert(digest.clone(), (bytes, now));

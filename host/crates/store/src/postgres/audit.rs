@@ -7,8 +7,8 @@
 //! over.
 
 use super::PostgresStore;
-use super::error::{corrupt, unreadable};
-use super::rows::number;
+use super::error::PostgresError;
+use super::rows::{get, number};
 use super::transaction::{Operation, PostgresTransaction, pending};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
@@ -18,7 +18,6 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 use toolyard_task::StoreError;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
@@ -58,18 +57,14 @@ const MAX_TAKEN: u32 = 1_000;
 pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Instant>) -> Box<dyn Operation> {
     let noted = Arc::new(noted);
     let reply = keep_unwritten(buffer.clone(), noted.clone());
-    pending(
-        None,
-        move |writing| {
-            let noted = noted.clone();
-            Box::pin(async move { log_notes(writing, &noted).await })
-        },
-        reply,
-    )
+    Box::new(pending(None, noted, |writing, noted| Box::pin(log_notes(writing, noted)), reply))
 }
 
-async fn log_notes(writing: &PostgresTransaction<'_>, noted: &AuditEntries<Instant>) -> Result<(), Error> {
-    let now = time(writing).await?;
+async fn log_notes(
+    writing: &PostgresTransaction<'_>,
+    noted: &AuditEntries<Instant>,
+) -> Result<(), PostgresError> {
+    let now = writing.time().await?;
     writing.log(|lines| {
         for (at, body) in &noted.entries {
             let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(0);
@@ -82,15 +77,8 @@ async fn log_notes(writing: &PostgresTransaction<'_>, noted: &AuditEntries<Insta
     Ok(())
 }
 
-/// The time of the server.
-pub(super) async fn time(writing: &PostgresTransaction<'_>) -> Result<Timestamp, Error> {
-    let rows = writing.rows("SELECT store_time($1)", &[&writing.state.floor.get()]).await?;
-    let now = rows.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
-    Ok(writing.state.floor.saw(now))
-}
-
 /// Writes the row of a transaction, if it has any entries.
-pub(super) async fn insert(writing: &PostgresTransaction<'_>, lines: &Lines) -> Result<(), Error> {
+pub(super) async fn insert(writing: &PostgresTransaction<'_>, lines: &Lines) -> Result<(), PostgresError> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -118,7 +106,7 @@ impl AuditStore for PostgresStore {
         // An empty write also writes the buffered entries, and any write in progress ends before
         // it.
         if self.state.audit.was_used() {
-            self.writer.write(|_| Box::pin(async { Ok(()) })).await
+            self.writer.write((), |_, ()| Box::pin(async { Ok(()) })).await
         } else {
             Ok(())
         }
@@ -129,11 +117,10 @@ impl AuditStore for PostgresStore {
         let rows = self.readers.rows(PENDING, &[&self.state.log.writer, &i64::from(limit)]).await?;
         let (mut batches, mut length) = (Vec::new(), 0);
         for row in &rows {
-            let number: i64 = row.try_get(0).map_err(unreadable)?;
-            let lines: &[u8] = row.try_get(2).map_err(unreadable)?;
+            let (number, lines): (i64, &[u8]) = (get(row, 0)?, get(row, 2)?);
             length += lines.len();
-            let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
-            let lines = audit_lines::named(row.try_get(1).map_err(unreadable)?, text);
+            let text = std::str::from_utf8(lines).map_err(|_| CodecError::NotText)?;
+            let lines = audit_lines::named(get(row, 1)?, text);
             batches.push(Batch { number: number.unsigned_abs(), lines });
             if length > MAX_READ_BYTES {
                 break;
@@ -143,16 +130,14 @@ impl AuditStore for PostgresStore {
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
-        let (writer, up_to) = (self.state.log.writer, number(up_to));
-        let forgotten = self
-            .writer
-            .write(move |writing| Box::pin(async move { writing.execute(FORGET, &[&writer, &up_to]).await }));
+        let forgotten = self.writer.write(number(up_to), |writing, up_to| {
+            Box::pin(async move { writing.execute(FORGET, &[&writing.state.log.writer, up_to]).await })
+        });
         forgotten.await.map(drop)
     }
 
     async fn trim(&self, bytes: u64) -> Result<u64, StoreError> {
-        let bytes = number(bytes);
-        self.writer.write(move |writing| Box::pin(trim(writing, bytes))).await
+        self.writer.write(number(bytes), |writing, bytes| Box::pin(trim(writing, *bytes))).await
     }
 
     async fn written(&self) {
@@ -166,11 +151,11 @@ impl PostgresStore {
         let log = &self.state.log;
         let after = number(u64::try_from(log.adopt_after.as_millis()).unwrap_or(u64::MAX));
         while !self.readers.rows(LEFT, &[&log.writer, &after]).await?.is_empty() {
-            let adopted = self.writer.write(move |writing| {
+            let adopted = self.writer.write(after, |writing, after| {
                 Box::pin(async move {
                     let log = &writing.state.log;
                     let from = log.next.fetch_add(MAX_TAKEN.into(), Ordering::Relaxed) - 1;
-                    writing.execute(ADOPT, &[&log.writer, &after, &from, &i64::from(MAX_TAKEN)]).await
+                    writing.execute(ADOPT, &[&log.writer, after, &from, &i64::from(MAX_TAKEN)]).await
                 })
             });
             if adopted.await? == 0 {
@@ -182,11 +167,11 @@ impl PostgresStore {
     }
 }
 
-async fn trim(writing: &PostgresTransaction<'_>, bytes: i64) -> Result<u64, Error> {
+async fn trim(writing: &PostgresTransaction<'_>, bytes: i64) -> Result<u64, PostgresError> {
     let gone = writing.rows(OVER, &[&bytes]).await?;
     let lost = gone.iter().map(|row| row.try_get::<_, i64>(0)).sum::<Result<i64, _>>()?.unsigned_abs();
     if lost > 0 {
-        let now = time(writing).await?;
+        let now = writing.time().await?;
         writing.log(|lines| lines.push_lost(now, lost, "not_exported_in_time"));
     }
     Ok(lost)

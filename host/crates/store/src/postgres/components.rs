@@ -1,7 +1,8 @@
 //! Components in PostgreSQL, in parts. They have their own transactions: no change waits for megabytes.
 
 use super::PostgresStore;
-use super::error::{corrupt, failed, unreadable};
+use super::error::failed;
+use super::rows::get;
 use crate::codec::CodecError;
 use crate::components::check;
 use bytes::Bytes;
@@ -25,7 +26,7 @@ const SWEEP: &str = "
         AND NOT EXISTS (SELECT 1 FROM journal WHERE journal.component = component.digest)";
 
 pub(super) async fn put(store: &PostgresStore, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
-    check(digest, bytes).map_err(corrupt)?;
+    check(digest, bytes)?;
     write(store, digest, bytes).await.map_err(failed)
 }
 
@@ -45,32 +46,30 @@ async fn write(store: &PostgresStore, digest: &Digest, bytes: &[u8]) -> Result<(
 pub(super) async fn read(store: &PostgresStore, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
     let rows = store.readers.rows(PARTS, &[&digest.0]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let parts: i64 = row.try_get(0).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    for part in 0..parts {
+    for part in 0..get::<i64>(row, 0)? {
         let rows = store.readers.rows(READ_PART, &[&digest.0, &part]).await?;
         let Some(row) = rows.first() else {
             // Another host has swept it, or it is damaged.
             return match store.readers.rows(PARTS, &[&digest.0]).await?.is_empty() {
                 true => Ok(None),
-                false => Err(corrupt(CodecError::OtherComponent)),
+                false => Err(CodecError::OtherComponent.into()),
             };
         };
-        bytes.extend_from_slice(row.try_get(0).map_err(unreadable)?);
+        bytes.extend_from_slice(get(row, 0)?);
     }
-    check(digest, &bytes).map_err(corrupt)?;
+    check(digest, &bytes)?;
     Ok(Some(bytes.into()))
 }
 
 pub(super) async fn sweep(store: &PostgresStore, keep: &[Digest]) -> Result<u32, StoreError> {
     let keep: Vec<String> = keep.iter().map(|digest| digest.0.clone()).collect();
     let kept = i64::try_from(COMPONENT_KEPT_MS).unwrap_or(i64::MAX);
-    let swept = store.writer.write(move |writing| {
-        let keep = keep.clone();
+    let swept = store.writer.write(keep, move |writing, keep| {
         Box::pin(async move {
             let floor = writing.state.floor.get();
             if !keep.is_empty() {
-                writing.execute(KEEP, &[&keep, &floor]).await?;
+                writing.execute(KEEP, &[keep, &floor]).await?;
             }
             writing.execute(SWEEP, &[&kept, &floor]).await
         })

@@ -1,7 +1,7 @@
 //! Access to the database: its address, connections that read, and connections with a single
 //! purpose.
 
-use super::error::{PostgresOpenError, failed, no_connection, silent};
+use super::error::{PostgresError, PostgresOpenError, failed, no_connection, silent};
 use crate::metrics::Metrics;
 use deadpool_postgres::{ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use std::fmt;
@@ -55,9 +55,8 @@ impl PostgresLocation {
     /// [`PostgresOpenError`].
     pub fn parse(address: &str, schema: &str) -> Result<Self, PostgresOpenError> {
         let checked = address.replace("sslmode=verify-full", "sslmode=require");
-        let mut config: Config = checked
-            .parse()
-            .map_err(|error: tokio_postgres::Error| PostgresOpenError::Address(error.into()))?;
+        let mut config: Config =
+            checked.parse().map_err(|error: Error| PostgresOpenError::Address(error.into()))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(PostgresOpenError::Address("it names no host".into()));
         }
@@ -100,13 +99,13 @@ impl PostgresLocation {
     }
 
     /// Opens a separate connection; returns it with its driver.
-    pub(super) async fn connect(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
+    pub(super) async fn connect(&self) -> Result<(Client, Driver), Error> {
         self.config.connect(self.tls.clone()).await
     }
 
     /// The same, with a name by which an administrator can distinguish it from the server's other
     /// connections: it is idle most of the time, and must not be terminated because of that.
-    pub(super) async fn connect_to_listen(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
+    pub(super) async fn connect_to_listen(&self) -> Result<(Client, Driver), Error> {
         let mut config = self.config.clone();
         let name = config.get_application_name().unwrap_or_default();
         config.application_name(format!("{name} listens"));
@@ -114,7 +113,7 @@ impl PostgresLocation {
     }
 
     /// Opens a separate connection with a statement cache. It closes when it is dropped.
-    pub(super) async fn client(&self) -> Result<ClientWrapper, tokio_postgres::Error> {
+    pub(super) async fn client(&self) -> Result<ClientWrapper, Error> {
         let (client, driver) = self.connect().await?;
         Ok(ClientWrapper::new(
             client,
@@ -156,26 +155,26 @@ impl PostgresOpenError {
     /// Converts `source` to an error at the start.
     pub(super) fn of(place: &PostgresLocation, source: Error) -> Self {
         let place = place.to_string();
-        match source.code() {
-            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Forbidden { place, source },
+        let advice = match source.code() {
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                return Self::Forbidden { place, source };
+            }
             Some(code)
                 if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]
                     .contains(code) =>
             {
-                let advice = "check the user and the password";
-                Self::Unreachable { place, advice, source: source.into() }
+                "check the user and the password"
             }
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
-                let advice = "there is no database of this name: make it with createdb";
-                Self::Unreachable { place, advice, source: source.into() }
+                "there is no database of this name: make it with createdb"
             }
-            Some(_) => Self::Unavailable { place, source: source.into() },
+            Some(_) => return Self::Unavailable { place, source: source.into() },
             None => {
-                let advice = "check the address, whether the server runs, and whether its certificate is known \
-                              here (sslmode=disable for a server that has none)";
-                Self::Unreachable { place, advice, source: source.into() }
+                "check the address, whether the server runs, and whether its certificate is known here \
+                 (sslmode=disable for a server that has none)"
             }
-        }
+        };
+        Self::Unreachable { place, advice, source: source.into() }
     }
 }
 
@@ -251,15 +250,13 @@ impl Readers {
         given: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
         let began = Instant::now();
-        let rows = match self.ask(sql, given).await {
-            Err(Unread::Ended(_)) => {
-                self.pool.retain(|idle, _| !idle.is_closed());
-                self.ask(sql, given).await
-            }
-            other => other,
-        };
+        let mut rows = self.ask(sql, given).await;
+        if matches!(rows, Err(PostgresError::Database(_))) {
+            self.pool.retain(|idle, _| !idle.is_closed());
+            rows = self.ask(sql, given).await;
+        }
         self.metrics.read.ended(began, rows.is_ok());
-        rows.map_err(Unread::into_store)
+        rows.map_err(StoreError::from)
     }
 
     /// How long to wait for an answer.
@@ -267,20 +264,21 @@ impl Readers {
         self.patience
     }
 
-    async fn ask(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Unread> {
-        let on = self.connection().await.map_err(Unread::Failed)?;
+    /// Fails with [`PostgresError::Database`] only if the connection has ended.
+    async fn ask(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, PostgresError> {
+        let on = self.connection().await?;
         let asking = async {
             let statement = on.prepare_cached(sql).await?;
             on.query(&statement, given).await
         };
         match tokio::time::timeout(self.patience, asking).await {
             Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) if error.is_closed() || on.is_closed() => Err(Unread::Ended(error)),
-            Ok(Err(error)) => Err(Unread::Failed(failed(error))),
+            Ok(Err(error)) if error.is_closed() || on.is_closed() => Err(error.into()),
+            Ok(Err(error)) => Err(failed(error).into()),
             Err(_) => {
                 // The server may still send an answer, which the next user would get.
                 drop(Object::take(on));
-                Err(Unread::Failed(silent(self.patience)))
+                Err(silent(self.patience).into())
             }
         }
     }
@@ -292,22 +290,6 @@ impl Readers {
 
     pub(super) fn close(&self) {
         self.pool.close();
-    }
-}
-
-/// Why a statement gave no rows.
-enum Unread {
-    /// The connection had ended.
-    Ended(tokio_postgres::Error),
-    Failed(StoreError),
-}
-
-impl Unread {
-    fn into_store(self) -> StoreError {
-        match self {
-            Self::Ended(error) => failed(error),
-            Self::Failed(error) => error,
-        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Errors of a database: messages for the operator at the start, and error kinds for callers later.
 
 use crate::backup::BackupError;
-use crate::codec::CodecError;
 pub(super) use crate::group_commit::closed;
 use crate::key_id::KeyId;
+use crate::operation_error::OperationError;
 use crate::refusal::StoreRefusal;
 use deadpool_postgres::PoolError;
 use std::time::Duration;
@@ -130,6 +130,24 @@ impl From<PostgresOpenError> for BackupError {
     }
 }
 
+/// Why an operation of a transaction failed.
+pub(super) type PostgresError = OperationError<Error>;
+
+impl From<Error> for PostgresError {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<PostgresError> for StoreError {
+    fn from(error: PostgresError) -> Self {
+        match error {
+            PostgresError::Database(error) => failed(error),
+            PostgresError::Store(error) => error,
+        }
+    }
+}
+
 /// The error for a caller after a failure of the server or of the connection.
 pub(super) fn failed(error: Error) -> StoreError {
     let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
@@ -155,9 +173,4 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
 /// The server has not answered for this long.
 pub(super) fn silent(time: Duration) -> StoreError {
     StoreError::Unavailable(StoreRefusal::Silent(time).into())
-}
-
-/// The error for a record that cannot be decoded or encoded.
-pub(super) fn corrupt(error: CodecError) -> StoreError {
-    StoreError::Corrupt(error.into())
 }

@@ -1,18 +1,17 @@
 //! Grants in PostgreSQL: in the table `permission`.
 
 use super::PostgresStore;
-use super::error::{corrupt, unreadable};
+use super::error::PostgresError;
+use super::rows::get;
 use super::transaction::PostgresTransaction;
 use crate::audit_lines;
 use crate::codec::{decode, encode};
 use async_trait::async_trait;
-use std::sync::Arc;
-use tokio_postgres::{Error, Row};
-use toolyard_task::audit::Entry;
+use tokio_postgres::Row;
+use toolyard_task::audit::{By, Entry};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::{AccessRequest, Digest, Owner, StoreError};
 
-const TIME: &str = "SELECT store_time($1)";
 /// A later verdict replaces an earlier one.
 const FORMER: &str =
     "DELETE FROM permission WHERE owner = $1 AND plugin = $2 AND digest = $3 AND wanted = $4";
@@ -29,20 +28,18 @@ const OVER: &str = "
         SELECT id FROM permission WHERE owner = $1 AND id <> $2 ORDER BY given DESC, id DESC OFFSET $3)";
 const STANDING: &str =
     "SELECT record FROM permission WHERE owner = $1 AND plugin = $2 AND digest = $3 AND wanted = $4";
-const READ: &str = "SELECT record FROM permission WHERE id = $1";
 const LIST: &str = "SELECT record FROM permission WHERE (given, id) > ($1, $2) ORDER BY given, id LIMIT $3";
-const REVOKE: &str = "DELETE FROM permission WHERE id = $1 RETURNING (SELECT store_time($2))";
+const REVOKE: &str = "DELETE FROM permission WHERE id = $1 RETURNING record, (SELECT store_time($2))";
 
 #[async_trait]
 impl GrantStore for PostgresStore {
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
-        let given = Arc::new((grant, bodies));
-        let done = self.writer.write(move |writing| {
-            let given = given.clone();
-            Box::pin(async move { give(writing, &given.0, most, &given.1).await })
-        });
-        done.await?
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries)?;
+        let given = (grant, bodies);
+        let done = self
+            .writer
+            .write(given, move |writing, (grant, bodies)| Box::pin(give(writing, grant, most, bodies)));
+        done.await
     }
 
     async fn standing(
@@ -53,16 +50,8 @@ impl GrantStore for PostgresStore {
         wanted: &AccessRequest,
     ) -> Result<Option<Grant>, StoreError> {
         let (owner, wanted) = (owner.key().into_bytes(), wanted.key());
-        self.readers
-            .rows(STANDING, &[&owner, &plugin, &digest.0, &wanted])
-            .await?
-            .first()
-            .map(grant)
-            .transpose()
-    }
-
-    async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError> {
-        self.readers.rows(READ, &[&id.to_string()]).await?.first().map(grant).transpose()
+        let rows = self.readers.rows(STANDING, &[&owner, &plugin, &digest.0, &wanted]).await?;
+        rows.first().map(grant).transpose()
     }
 
     async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError> {
@@ -71,16 +60,15 @@ impl GrantStore for PostgresStore {
         self.readers.rows(LIST, &[&given, &id, &i64::from(limit)]).await?.iter().map(grant).collect()
     }
 
-    async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
-        let bodies = Arc::new(audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?);
-        let revoked = self.writer.write(move |writing| {
-            let bodies = bodies.clone();
+    async fn revoke(&self, id: GrantId, by: &By) -> Result<Option<Grant>, StoreError> {
+        let audited = self.state.audit.on;
+        let revoked = self.writer.write(by.clone(), move |writing, by| {
             Box::pin(async move {
                 let gone = writing.rows(REVOKE, &[&id.to_string(), &writing.state.floor.get()]).await?;
-                let Some(row) = gone.first() else { return Ok(false) };
-                let now = writing.state.floor.saw(row.try_get(0)?);
-                writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
-                Ok(true)
+                let Some(row) = gone.first() else { return Ok(None) };
+                let (grant, now) = (grant(row)?, writing.state.floor.saw(row.try_get(1)?));
+                writing.log_all(now, &audit_lines::bodies(audited, &[Entry::revoked(&grant, by)])?);
+                Ok(Some(grant))
             })
         });
         revoked.await
@@ -92,7 +80,7 @@ async fn give(
     grant: &Grant,
     most: u32,
     bodies: &[String],
-) -> Result<Result<Option<Grant>, StoreError>, Error> {
+) -> Result<Option<Grant>, PostgresError> {
     let session = match &grant.owner {
         Owner::Session(id) => Some(id.as_str()),
         Owner::Local | Owner::Anyone | Owner::Subject { .. } => None,
@@ -100,26 +88,21 @@ async fn give(
     if let Some(session) = session
         && writing.rows(SESSION, &[&session]).await?.is_empty()
     {
-        return Ok(Ok(None));
+        return Ok(None);
     }
-    let time = writing.rows(TIME, &[&writing.state.floor.get()]).await?;
-    let now = time.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
-    let now = writing.state.floor.saw(now);
+    let now = writing.time().await?;
     let grant = Grant { given_at: now, ..grant.clone() };
-    let record = match encode(&grant) {
-        Ok(record) => record,
-        Err(error) => return Ok(Err(error)),
-    };
+    let record = encode(&grant)?;
     let (id, owner, wanted) = (grant.id.to_string(), grant.owner.key().into_bytes(), grant.wanted.key());
     writing.execute(FORMER, &[&owner, &grant.plugin, &grant.digest.0, &wanted]).await?;
     writing
         .execute(INSERT, &[&id, &owner, &grant.plugin, &grant.digest.0, &wanted, &session, &now.0, &record])
         .await?;
     writing.execute(OVER, &[&owner, &id, &i64::from(most.saturating_sub(1))]).await?;
-    writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
-    Ok(Ok(Some(grant)))
+    writing.log_all(now, bodies);
+    Ok(Some(grant))
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
-    decode(row.try_get(0).map_err(unreadable)?)
+    Ok(decode(get(row, 0)?)?)
 }

@@ -8,7 +8,7 @@
 
 use super::PostgresStore;
 use super::connections::PostgresLocation;
-use super::error::{closed, corrupt, failed, silent};
+use super::error::{closed, failed, silent};
 use super::messages::{ChannelKeys, MAX_IDS, Message, Receiver, Refusal, Sender, ServerClock};
 use crate::encryption::Sealing;
 use crate::metrics::Metrics;
@@ -102,7 +102,7 @@ impl Listener {
     ) -> Result<(Self, HintSender), StoreError> {
         let channel = format!("toolyard_{}", place.schema());
         let keys = ChannelKeys::new(secret, sealing, &channel);
-        let sender = Sender::new(&keys).map_err(corrupt)?;
+        let sender = Sender::new(&keys)?;
         let receiver = Receiver::new(keys, &sender);
         let (changed, inbox) = mpsc::channel(MAX_QUEUE);
         let missed = Arc::<AtomicBool>::default();
@@ -295,7 +295,7 @@ impl HintTask {
     ) -> Result<(), StoreError> {
         let now = channel.clock.now();
         let sealed = messages.into_iter().map(|message| self.sender.seal(&message, now));
-        let sealed: Vec<String> = sealed.collect::<Result<_, _>>().map_err(corrupt)?;
+        let sealed: Vec<String> = sealed.collect::<Result<_, _>>()?;
         if sealed.is_empty() {
             return Ok(());
         }

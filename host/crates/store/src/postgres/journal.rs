@@ -1,20 +1,18 @@
 //! Journals in PostgreSQL. An append joins the transaction that other callers of this host share.
 
-use super::error::{corrupt, unreadable};
-use super::rows::{count, ids, number, number_of};
+use super::error::PostgresError;
+use super::rows::{count, get, number};
 use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, components};
-use crate::codec::{self, CodecError};
+use crate::codec::CodecError;
 use crate::encryption::Sealing;
 use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, fence_columns, fence_in};
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::sync::Arc;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, JournalHead, JournalStore};
 use toolyard_task::store::TaskStore as _;
-use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Digest, Fence, Owner, StoreError, Task, TaskId};
 
 const INSERT: &str = "
@@ -83,30 +81,8 @@ const ENDED: &str = "
     SELECT task.id, journal.bytes FROM journal JOIN task ON task.id = journal.task
     WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT $1";
 
-const ASKING: &str = "SELECT id FROM task WHERE owner = $1 AND status = $2 ORDER BY created, id LIMIT $3";
-const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
-/// Whether any parked task is due: the actual query writes, so it runs only if needed.
-const ANY_DUE: &str = "SELECT 1 FROM task WHERE wake <= (SELECT store_time($1)) LIMIT 1";
-/// The tasks that have been due for longest take turns by their owners. Those behind them wait, so that this
-/// reads few entries of the index, however many tasks are due. Rows that another host has locked are skipped.
-const WAKEABLE: &str = "
-    WITH clock AS MATERIALIZED (SELECT store_time($1) AS now, engine_time() AS here),
-    due AS (
-        SELECT id, wake, owner FROM task
-        WHERE wake <= (SELECT now FROM clock) AND told <= (SELECT here FROM clock)
-        ORDER BY wake, id LIMIT $2),
-    chosen AS (
-        SELECT id, wake, row_number() OVER (PARTITION BY owner ORDER BY wake, id) AS place FROM due
-        ORDER BY place, wake, id LIMIT $3),
-    mine AS (
-        SELECT task.id, chosen.place, chosen.wake FROM task JOIN chosen ON task.id = chosen.id, clock
-        WHERE task.wake <= clock.now AND told <= clock.here
-        FOR UPDATE OF task SKIP LOCKED),
-    marked AS (UPDATE task SET told = clock.here + $4 FROM mine, clock WHERE task.id = mine.id)
-    SELECT id FROM mine ORDER BY place, wake, id";
-
 /// Creates the journal of a new task that can resume.
-pub(super) async fn insert(writing: &PostgresTransaction<'_>, task: &Task) -> Result<(), Error> {
+pub(super) async fn insert(writing: &PostgresTransaction<'_>, task: &Task) -> Result<(), PostgresError> {
     if let Some(fence) = task.journal_fence() {
         let (incarnation, attempt) = fence_columns(Some(fence));
         writing.execute(INSERT, &[&task.id.0, &incarnation, &attempt, &task.digest.0]).await?;
@@ -118,7 +94,7 @@ pub(super) async fn insert(writing: &PostgresTransaction<'_>, task: &Task) -> Re
 pub(super) async fn append_last(
     writing: &PostgresTransaction<'_>,
     last: &EncodedChunks,
-) -> Result<(), Error> {
+) -> Result<(), PostgresError> {
     let (at, until) = (i64::from(last.at), i64::from(last.until));
     let entries: Vec<i64> = last.entries_of_each().map(i64::from).collect();
     let given: [&(dyn ToSql + Sync); 7] =
@@ -126,49 +102,23 @@ pub(super) async fn append_last(
     writing.execute(APPEND_LAST, &given).await.map(drop)
 }
 
-/// Ids of parked tasks that are due. For a while, only this host learns of them.
-pub(super) async fn wakeable(store: &PostgresStore, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-    let (floor, limit) = (store.state.floor.get(), i64::from(limit));
-    if limit == 0 || store.readers.rows(ANY_DUE, &[&floor]).await?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let told = store.writer.write_to(super::waiting::LAST, move |writing| {
-        Box::pin(async move {
-            let floor = writing.state.floor.get();
-            writing.rows(WAKEABLE, &[&floor, &codec::IN_TURNS, &limit, &super::waiting::OFFER_PAUSE_MS]).await
-        })
-    });
-    ids(&told.await?)
-}
-
-/// Ids of tasks of an owner with an open question.
-pub(super) async fn asking(
-    store: &PostgresStore,
-    owner: &Owner,
-    limit: u32,
-) -> Result<Vec<TaskId>, StoreError> {
-    let (status, limit) = (number_of(TaskStatus::InputRequired), i64::from(limit));
-    ids(&store.readers.rows(ASKING, &[&owner.key().into_bytes(), &status, &limit]).await?)
-}
-
-/// How many tasks are parked.
-pub(super) async fn count_parked(store: &PostgresStore) -> Result<u64, StoreError> {
-    count(&store.readers.rows(PARKED, &[]).await?)
-}
-
 #[async_trait]
 impl JournalStore for PostgresStore {
-    async fn append_chunks(
+    async fn write_chunks(
         &self,
         task: TaskId,
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
-        // Always at once: a server that crashes by itself would lose what the host already builds on.
-        _: Flush,
+        how: ChunkWrite,
     ) -> Result<Appended, StoreError> {
-        let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
-        self.write_chunks(new).await
+        // Always flushed: a server that crashes by itself would lose what the host already builds on.
+        let new = EncodedChunks::of(&self.sealing, (task, fence), at, chunks, how)?;
+        let new = (new, self.sealing.clone());
+        let written = self.writer.write_to(Some(task), new, |writing, (new, sealing)| {
+            Box::pin(write_chunks(writing, sealing, new))
+        });
+        written.await
     }
 
     async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
@@ -184,28 +134,10 @@ impl JournalStore for PostgresStore {
             if from < short(row, 0)? {
                 return Ok(Vec::new());
             }
-            let number: Option<i64> = row.try_get(2).map_err(unreadable)?;
-            match number {
-                None => return reader.end(short(row, 1)?).map_err(corrupt),
-                Some(number) => {
-                    reader
-                        .add(number, short(row, 3)?, row.try_get(4).map_err(unreadable)?)
-                        .map_err(corrupt)?;
-                }
-            }
+            let Some(number) = get(row, 2)? else { return Ok(reader.end(short(row, 1)?)?) };
+            reader.add(number, short(row, 3)?, get(row, 4)?)?;
         }
         Ok(reader.chunks)
-    }
-
-    async fn restart_journal(
-        &self,
-        task: TaskId,
-        fence: Fence,
-        at: u32,
-        chunks: Vec<Chunk>,
-    ) -> Result<Appended, StoreError> {
-        let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
-        self.write_chunks(EncodedChunks { replaces: true, ..new }).await
     }
 
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
@@ -240,24 +172,14 @@ impl JournalStore for PostgresStore {
 
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
         let rows = self.readers.rows(ENDED, &[&i64::from(limit)]).await?;
-        let ended = |row: &Row| Ok((TaskId(row.try_get(0)?), row.try_get::<_, i64>(1)?.unsigned_abs()));
-        rows.iter().map(|row| ended(row).map_err(unreadable)).collect()
+        rows.iter().map(|row| Ok((TaskId(get(row, 0)?), get::<i64>(row, 1)?.unsigned_abs()))).collect()
     }
 }
 
 impl PostgresStore {
-    async fn write_chunks(&self, new: EncodedChunks) -> Result<Appended, StoreError> {
-        let new = Arc::new((new, self.sealing.clone()));
-        let written = self.writer.write_to(Some(new.0.task), move |writing| {
-            let new = new.clone();
-            Box::pin(async move { write_chunks(writing, &new.1, &new.0).await })
-        });
-        written.await?
-    }
-
     async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<bool, StoreError> {
-        let dropped = self.writer.write_to(Some(task), move |writing| {
-            Box::pin(async move { writing.execute(sql, &[&task.0]).await })
+        let dropped = self.writer.write_to(Some(task), task.0, move |writing, task| {
+            Box::pin(async move { writing.execute(sql, &[task]).await })
         });
         Ok(dropped.await? > 0)
     }
@@ -267,30 +189,17 @@ async fn write_chunks(
     writing: &PostgresTransaction<'_>,
     sealing: &Sealing,
     new: &EncodedChunks,
-) -> Result<Result<Appended, StoreError>, Error> {
+) -> Result<Appended, PostgresError> {
     // Before locking a task, as commits do.
     sealed(writing, sealing.key()).await?;
     let (incarnation, attempt) = fence_columns(Some(new.fence));
     let (at, until) = (i64::from(new.at), i64::from(new.until));
     let entries: Vec<i64> = new.entries_of_each().map(i64::from).collect();
     let sql = if new.replaces { RESTART } else { APPEND };
-    let moved = writing
-        .rows(
-            sql,
-            &[
-                &new.task.0,
-                &incarnation,
-                &attempt,
-                &at,
-                &until,
-                &new.entries,
-                &new.bytes,
-                &entries,
-                &new.bodies,
-            ],
-        )
-        .await?;
-    if moved.is_empty() { repeated(writing, sealing, new).await } else { Ok(Ok(Appended::Done)) }
+    let given: [&(dyn ToSql + Sync); 9] =
+        [&new.task.0, &incarnation, &attempt, &at, &until, &new.entries, &new.bytes, &entries, &new.bodies];
+    let moved = writing.rows(sql, &given).await?;
+    if moved.is_empty() { repeated(writing, sealing, new).await } else { Ok(Appended::Done) }
 }
 
 /// The answer to an append that does not follow the stored chunks.
@@ -298,38 +207,33 @@ async fn repeated(
     writing: &PostgresTransaction<'_>,
     sealing: &Sealing,
     new: &EncodedChunks,
-) -> Result<Result<Appended, StoreError>, Error> {
+) -> Result<Appended, PostgresError> {
     let rows = writing.rows(FENCE, &[&new.task.0]).await?;
-    let stored = match rows.first().map(fence).transpose() {
-        Ok(stored) => stored,
-        Err(error) => return Ok(Err(error)),
-    };
+    let stored = rows.first().map(fence).transpose()?;
     if let Some(answer) = new.unless_repeated(stored) {
-        return Ok(Ok(answer));
+        return Ok(answer);
     }
     let rows = writing.rows(STORED, &[&new.task.0, &i64::from(new.at), &i64::from(new.until)]).await?;
-    let chunk = |(number, row): (u32, &Row)| {
-        let body = row.try_get(1).map_err(unreadable)?;
-        decode(sealing, new.task, number, short(row, 0)?, body).map_err(corrupt)
-    };
-    let found = (new.at..new.until).zip(&rows).map(chunk).collect::<Result<Vec<_>, _>>();
-    Ok(found.map(|found| new.compared(&found, stored.map_or(new.at, |stored| stored.next))))
+    let mut found = Vec::new();
+    for (number, row) in (new.at..new.until).zip(&rows) {
+        found.push(decode(sealing, new.task, number, short(row, 0)?, get(row, 1)?)?);
+    }
+    Ok(new.compared(&found, stored.map_or(new.at, |stored| stored.next)))
 }
 
 fn fence(row: &Row) -> Result<StoredFence, StoreError> {
-    let fence = fence_in(row.try_get(0).map_err(unreadable)?, short(row, 1)?);
+    let fence = fence_in(get(row, 0)?, short(row, 1)?);
     Ok(StoredFence { fence, first: short(row, 2)?, next: short(row, 3)? })
 }
 
 fn head(row: &Row) -> Result<JournalHead, StoreError> {
     let StoredFence { fence, first, next } = fence(row)?;
-    let count = |column| row.try_get::<_, i64>(column).map(i64::unsigned_abs).map_err(unreadable);
-    let component = Digest(row.try_get(6).map_err(unreadable)?);
+    let count = |column| get(row, column).map(i64::unsigned_abs);
+    let component = Digest(get(row, 6)?);
     Ok(JournalHead { fence, first, next, entries: count(4)?, bytes: count(5)?, component })
 }
 
 /// A number of at most 32 bits.
 fn short(row: &Row, column: usize) -> Result<u32, StoreError> {
-    let number: i64 = row.try_get(column).map_err(unreadable)?;
-    u32::try_from(number).map_err(|_| corrupt(CodecError::TooManyChunks))
+    Ok(u32::try_from(get::<i64>(row, column)?).map_err(|_| CodecError::TooManyChunks)?)
 }

@@ -1,12 +1,13 @@
 //! Keys in PostgreSQL: all hosts sign with the same ones.
 
 use super::PostgresStore;
-use super::error::{closed, corrupt, unreadable};
+use super::error::{PostgresError, closed};
+use super::rows::get;
 use super::transaction::PostgresTransaction;
 use crate::codec::CodecError;
 use crate::refusal::secret;
 use async_trait::async_trait;
-use tokio_postgres::{Error, Row};
+use tokio_postgres::Row;
 use toolyard_task::StoreError;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::wire::Timestamp;
@@ -40,7 +41,7 @@ impl KeyStore for PostgresStore {
         }
         let fresh = secret()?;
         // Another caller or host may have been faster; then its key is used.
-        let made = self.writer.write(move |writing| {
+        let made = self.writer.write(fresh, move |writing, fresh| {
             Box::pin(async move {
                 writing.execute(TURN, &[]).await?;
                 writing.execute(FIRST, &[&used_for.as_str(), &&fresh[..]]).await
@@ -52,7 +53,7 @@ impl KeyStore for PostgresStore {
 
     async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
         let fresh = secret()?;
-        let rotated = self.writer.write(move |writing| {
+        let rotated = self.writer.write(fresh, move |writing, fresh| {
             Box::pin(async move {
                 writing.execute(TURN, &[]).await?;
                 let made = writing.rows(NEXT, &[&used_for.as_str(), &&fresh[..]]).await?;
@@ -64,12 +65,15 @@ impl KeyStore for PostgresStore {
     }
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
-        let used = self.writer.write(move |writing| Box::pin(use_up(writing, id, until)));
-        used.await
+        self.writer.write(id, move |writing, id| Box::pin(use_up(writing, *id, until))).await
     }
 }
 
-async fn use_up(writing: &PostgresTransaction<'_>, id: Uuid, until: Timestamp) -> Result<bool, Error> {
+async fn use_up(
+    writing: &PostgresTransaction<'_>,
+    id: Uuid,
+    until: Timestamp,
+) -> Result<bool, PostgresError> {
     writing.execute(FORGET_USED, &[&writing.state.floor.get()]).await?;
     Ok(writing.execute(USE_UP, &[&id, &until.0]).await? == 1)
 }
@@ -81,11 +85,10 @@ impl PostgresStore {
 }
 
 fn key(row: &Row) -> Result<Key, StoreError> {
-    let secret: &[u8] = row.try_get(1).map_err(unreadable)?;
-    let id: i64 = row.try_get(0).map_err(unreadable)?;
+    let (id, secret): (i64, &[u8]) = (get(row, 0)?, get(row, 1)?);
     Ok(Key {
-        id: u32::try_from(id).map_err(|_| corrupt(CodecError::Length(8)))?,
-        secret: secret.try_into().map_err(|_| corrupt(CodecError::Length(secret.len())))?,
-        created_at: Timestamp(row.try_get(2).map_err(unreadable)?),
+        id: u32::try_from(id).map_err(|_| CodecError::Length(8))?,
+        secret: secret.try_into().map_err(|_| CodecError::Length(secret.len()))?,
+        created_at: Timestamp(get(row, 2)?),
     })
 }

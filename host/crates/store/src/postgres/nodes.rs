@@ -2,8 +2,7 @@
 //! expired stays dead, whatever that clock does later.
 
 use super::PostgresStore;
-use super::error::unreadable;
-use super::rows::number;
+use super::rows::{get, number};
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolyard_task::node::{Neighbour, NodeStore, Registration, Tenure};
@@ -63,14 +62,13 @@ impl NodeStore for PostgresStore {
         {
             return Ok(Registration { incarnation, tenure });
         }
-        let (name, lease) = (self.name.clone(), self.lease_ms());
-        let registered = self.writer.write(move |writing| {
-            let name = name.clone();
-            Box::pin(async move { writing.rows(REGISTER, &[&name, &lease]).await })
+        let node = (self.name.clone(), self.lease_ms());
+        let registered = self.writer.write(node, |writing, (name, lease)| {
+            Box::pin(async move { writing.rows(REGISTER, &[name, lease]).await })
         });
         let rows = registered.await?;
         let row = rows.first().ok_or_else(super::error::closed)?;
-        let incarnation = Incarnation(row.try_get::<_, i64>(0).map_err(unreadable)?.unsigned_abs());
+        let incarnation = incarnation(row)?;
         *mine = Some(incarnation);
         Ok(Registration { incarnation, tenure })
     }
@@ -92,19 +90,17 @@ impl NodeStore for PostgresStore {
             .readers
             .rows("SELECT 1 FROM node WHERE NOT dead AND until <= (SELECT engine_time()) LIMIT 1", &[]);
         if !late.await?.is_empty() {
-            self.writer.write(|writing| Box::pin(async move { writing.execute(REAP, &[]).await })).await?;
+            self.writer.write((), |writing, ()| Box::pin(writing.execute(REAP, &[]))).await?;
         }
         let rows = self.readers.rows(DEAD, &[]).await?;
-        let dead = |row: &Row| row.try_get::<_, i64>(0).map(|number| Incarnation(number.unsigned_abs()));
-        rows.iter().map(dead).collect::<Result<_, _>>().map_err(unreadable)
+        rows.iter().map(incarnation).collect()
     }
 
     async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
-        let incarnation = number(incarnation.0);
         let components: Vec<String> = components.iter().map(|component| component.0.clone()).collect();
-        let written = self.writer.write(move |writing| {
-            let components = components.clone();
-            Box::pin(async move { writing.execute(ANNOUNCE, &[&incarnation, &components]).await })
+        let node = (number(incarnation.0), components);
+        let written = self.writer.write(node, |writing, (incarnation, components)| {
+            Box::pin(async move { writing.execute(ANNOUNCE, &[incarnation, components]).await })
         });
         written.await.map(drop)
     }
@@ -113,13 +109,13 @@ impl NodeStore for PostgresStore {
         let rows = self.readers.rows(LIVING, &[]).await?;
         let neighbour = |row: &Row| {
             Ok(Neighbour {
-                incarnation: Incarnation(row.try_get::<_, i64>(0)?.unsigned_abs()),
-                name: row.try_get(1)?,
-                since: Timestamp(row.try_get(2)?),
-                components: row.try_get::<_, Vec<String>>(3)?.into_iter().map(Digest).collect(),
+                incarnation: incarnation(row)?,
+                name: get(row, 1)?,
+                since: Timestamp(get(row, 2)?),
+                components: get::<Vec<String>>(row, 3)?.into_iter().map(Digest).collect(),
             })
         };
-        rows.iter().map(neighbour).collect::<Result<_, _>>().map_err(unreadable)
+        rows.iter().map(neighbour).collect()
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
@@ -127,20 +123,23 @@ impl NodeStore for PostgresStore {
     }
 }
 
+fn incarnation(row: &Row) -> Result<Incarnation, StoreError> {
+    get::<i64>(row, 0).map(|number| Incarnation(number.unsigned_abs()))
+}
+
 impl PostgresStore {
     async fn renewed(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
-        let (incarnation, lease) = (number(incarnation.0), self.lease_ms());
-        let renewed = self.writer.write(move |writing| {
-            Box::pin(async move { writing.rows(RENEW, &[&incarnation, &lease]).await })
+        let node = (number(incarnation.0), self.lease_ms());
+        let renewed = self.writer.write(node, |writing, (incarnation, lease)| {
+            Box::pin(async move { writing.rows(RENEW, &[incarnation, lease]).await })
         });
-        renewed.await?.first().map_or(Ok(false), |row| row.try_get(0).map_err(unreadable))
+        renewed.await?.first().map_or(Ok(false), |row| get(row, 0))
     }
 
     async fn node_write(&self, sql: &'static str, incarnation: Incarnation) -> Result<(), StoreError> {
-        let incarnation = number(incarnation.0);
-        let written = self
-            .writer
-            .write(move |writing| Box::pin(async move { writing.execute(sql, &[&incarnation]).await }));
+        let written = self.writer.write(number(incarnation.0), move |writing, incarnation| {
+            Box::pin(async move { writing.execute(sql, &[incarnation]).await })
+        });
         written.await.map(drop)
     }
 

@@ -10,6 +10,8 @@
 //! similar roles, and members of the host's role itself. Those rights are granted for the whole
 //! server, deliberately.
 
+use super::connections::PostgresLocation;
+use super::error::PostgresOpenError;
 use tokio_postgres::{Error, GenericClient};
 
 /// Until the end of the transaction, only the system's own names count.
@@ -106,26 +108,19 @@ UNION ALL SELECT 8, 'event trigger ' || quote_ident(evtname),
     WHERE evtenabled <> 'D' AND NOT rolsuper AND rolname <> current_user
 ORDER BY 1, 2, 3, 4";
 
-/// Something in the schema that does not belong to the host alone.
-#[derive(Debug)]
-pub(super) struct Foreign {
-    /// For people: the object, its fault and the remedy.
-    pub(super) object: String,
-    pub(super) wrong: String,
-    pub(super) mended: String,
-    /// The number of further objects.
-    pub(super) others: usize,
-}
-
-/// The first object in this schema that does not belong to the current role alone. Must be queried
-/// under [`SYSTEM_PATH`].
-pub(super) async fn foreign(on: &impl GenericClient, schema: &str) -> Result<Option<Foreign>, Error> {
-    let rows = on.query(FOREIGN, &[&schema]).await?;
+/// The refusal of this schema because of its first object that does not belong to the current role alone. Must be
+/// queried under [`SYSTEM_PATH`].
+pub(super) async fn foreign(
+    on: &impl GenericClient,
+    place: &PostgresLocation,
+) -> Result<Option<PostgresOpenError>, Error> {
+    let rows = on.query(FOREIGN, &[&place.schema()]).await?;
     let Some(first) = rows.first() else { return Ok(None) };
-    Ok(Some(Foreign {
-        object: first.try_get(1)?,
-        wrong: first.try_get(2)?,
-        mended: first.try_get(3)?,
-        others: rows.len() - 1,
-    }))
+    let others = match rows.len() - 1 {
+        0 => String::new(),
+        1 => " (and one object more)".to_owned(),
+        more => format!(" (and {more} objects more)"),
+    };
+    let (object, wrong, mended) = (first.try_get(1)?, first.try_get(2)?, first.try_get(3)?);
+    Ok(Some(PostgresOpenError::NotAlone { place: place.to_string(), object, wrong, mended, others }))
 }

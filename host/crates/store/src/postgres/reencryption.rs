@@ -15,9 +15,9 @@ use super::PostgresStore;
 use super::error::failed;
 use super::schema::sealed_with;
 use super::transaction::SEALED;
-use crate::encryption::{Column, HEAD, RECORD_HEAD, Sealing, sealed_with as sealed_with_key};
+use crate::encryption::{Column, HEAD, sealed_with as sealed_with_key};
 use crate::key_id::KeyId;
-use crate::reencryption::{MAX_BYTES, MAX_TASKS, ReencryptionReport, SealWith, StoredBody, StoredValues};
+use crate::reencryption::{MAX_BYTES, MAX_TASKS, ReencryptionReport, Rekeying, SealWith, StoredValues};
 use crate::refusal::StoreRefusal;
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
@@ -26,7 +26,7 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::{StoreError, TaskId};
 use uuid::Uuid;
 
-/// The number of tasks that are examined at once.
+/// The number of rows that are examined at once.
 const MAX_EXAMINED: i64 = 256;
 
 /// Hosts that wait for this process give up after five seconds; it gives up before they do.
@@ -44,118 +44,92 @@ const ALONE: &str = "LOCK TABLE seal IN SHARE ROW EXCLUSIVE MODE";
 const MARK: &str = "UPDATE seal SET leaving = (key IS DISTINCT FROM $1::bytea)";
 const TAKE_OUT: &str = "DELETE FROM seal WHERE leaving";
 
-/// The heads of values, which identify their keys. The query neither locks nor writes anything,
-/// because most tasks may already have the new form.
-const HEADS: &str = "
-    SELECT id, left(record, $3), substring(arguments FROM 1 FOR $4), substring(outcome FROM 1 FOR $4),
-        octet_length(record)::bigint + octet_length(arguments) + coalesce(octet_length(outcome), 0)
-    FROM task WHERE id > $1 ORDER BY id LIMIT $2";
-/// In the order of their ids, like every statement that locks several.
-const VALUES: &str = "
-    SELECT id, record, arguments, outcome FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-const UPDATE: &str = "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1";
-
-const LOCK_TASKS: &str = "SELECT FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-
-/// A table with sealed bodies of tasks, each with a number.
-struct BodyTable {
+/// The statements of a walk over a table with sealed values of tasks. Two columns are the position of a row: its task
+/// and a number.
+struct SealedTable {
+    /// Selects the position and the length of the next rows, and the heads of their values, which identify their keys.
+    /// The query neither locks nor writes anything, because most rows may already have the new form.
     heads: &'static str,
-    bodies: &'static str,
+    /// Selects the position and the values of some rows. In the order of their ids, like every statement that locks
+    /// several.
+    values: &'static str,
     update: &'static str,
-    column: fn(i64) -> Column,
+    /// The column of a body with this number; `None` for the table of tasks.
+    column: Option<fn(i64) -> Column>,
 }
 
-const EVENTS: BodyTable = BodyTable {
+/// A row has no number of its own here. A record is text: four characters for three bytes.
+const TASKS: SealedTable = SealedTable {
     heads: "
-        SELECT task, seq, substring(body FROM 1 FOR $4), octet_length(body)::bigint FROM run_event
+        SELECT id, $2::bigint,
+            octet_length(record)::bigint + octet_length(arguments) + coalesce(octet_length(outcome), 0),
+            left(record, ($4 + 2) / 3 * 4), substring(arguments FROM 1 FOR $4), substring(outcome FROM 1 FOR $4)
+        FROM task WHERE id > $1 ORDER BY id LIMIT $3",
+    values: "
+        SELECT id, 0::bigint, record, arguments, outcome FROM task
+        WHERE id = ANY($1) AND $2::bigint[] IS NOT NULL ORDER BY id",
+    update: "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1",
+    column: None,
+};
+
+const EVENTS: SealedTable = SealedTable {
+    heads: "
+        SELECT task, seq, octet_length(body)::bigint, substring(body FROM 1 FOR $4) FROM run_event
         WHERE (task, seq) > ($1, $2) ORDER BY task, seq LIMIT $3",
-    bodies: "
+    values: "
         SELECT task, seq, body FROM run_event
         WHERE (task, seq) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, seq",
     update: "UPDATE run_event SET body = $3 WHERE task = $1 AND seq = $2",
-    column: |_| Column::Event,
+    column: Some(|_| Column::Event),
 };
 
-const CHUNKS: BodyTable = BodyTable {
+const CHUNKS: SealedTable = SealedTable {
     heads: "
-        SELECT task, number, substring(body FROM 1 FOR $4), octet_length(body)::bigint FROM journal_chunk
+        SELECT task, number, octet_length(body)::bigint, substring(body FROM 1 FOR $4) FROM journal_chunk
         WHERE (task, number) > ($1, $2) ORDER BY task, number LIMIT $3",
-    bodies: "
+    values: "
         SELECT task, number, body FROM journal_chunk
         WHERE (task, number) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, number",
     update: "UPDATE journal_chunk SET body = $3 WHERE task = $1 AND number = $2",
-    column: |number| Column::Journal { number: u32::try_from(number).unwrap_or(u32::MAX) },
+    column: Some(|number| Column::Journal { number: u32::try_from(number).unwrap_or(u32::MAX) }),
 };
 
-impl PostgresStore {
-    /// Encrypts every task that is not yet encrypted as `with` says. Calls `progress` with the
-    /// number of tasks read. After an interruption, the next call continues with the rest.
-    ///
-    /// # Errors
-    /// [`StoreError`], also while another process does the same. Tasks that were already written
-    /// stay as written, and no key is removed.
-    pub async fn reseal(
-        &self,
-        with: SealWith,
-        mut progress: impl FnMut(u64) + Send,
-    ) -> Result<ReencryptionReport, StoreError> {
-        // It has its own connections. One of them holds the turn and releases it by closing.
-        let on = self.place.client().await.map_err(failed)?;
-        let turn = self.place.client().await.map_err(failed)?;
-        let mut walk =
-            ReencryptionWalk { on, turn, from: self.sealing.clone(), to: with.sealing(&self.sealing) };
-        walk.begin().await?;
-        let (mut done, mut after) = (ReencryptionReport::default(), Uuid::nil());
-        loop {
-            let heads = walk.heads(after).await.map_err(failed)?;
-            let Some(last) = heads.last() else { break };
-            after = last.id;
-            done.seen += heads.len() as u64;
-            for batch in walk.batches(&heads) {
-                if walk.turn.is_closed() {
-                    return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
-                }
-                done.add(walk.rewritten(&batch).await?);
-            }
+const LOCK_TASKS: &str = "SELECT FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+
+/// Encrypts every task that is not yet encrypted as `with` says. After an interruption, the next call
+/// continues with the rest. Fails also while another process does the same.
+pub(super) async fn reseal(
+    store: &PostgresStore,
+    with: SealWith,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<ReencryptionReport, StoreError> {
+    // It has its own connections. One of them holds the turn and releases it by closing.
+    let on = store.place.client().await.map_err(failed)?;
+    let turn = store.place.client().await.map_err(failed)?;
+    let mut walk = ReencryptionWalk { on, turn, keys: with.rekeying(&store.sealing) };
+    walk.begin().await?;
+    let mut done = ReencryptionReport::default();
+    for table in [&TASKS, &EVENTS, &CHUNKS] {
+        let mut after = Some((Uuid::nil(), i64::MIN));
+        while let Some(position) = after {
+            after = walk.next(table, position, &mut done).await?;
             progress(done.seen);
         }
-        for table in [&EVENTS, &CHUNKS] {
-            let mut after = Some((Uuid::nil(), i64::MIN));
-            while let Some(position) = after {
-                if walk.turn.is_closed() {
-                    return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
-                }
-                let (next, unreadable) = walk.next_bodies(table, position).await?;
-                done.add(unreadable);
-                after = next;
-            }
-        }
-        let all = done.unreadable.is_empty();
-        if walk.turn.is_closed() {
-            return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
-        }
-        done.needed = walk.end(all).await.map_err(failed)?;
-        Ok(done)
     }
+    walk.check_turn()?;
+    let all = done.unreadable.is_empty();
+    done.needed = walk.end(all).await.map_err(failed)?;
+    Ok(done)
 }
 
-/// The part of a task that the walk reads without a lock.
-struct Head {
-    id: Uuid,
-    values: StoredValues,
-    /// The full length of its values.
-    length: usize,
-}
+/// The task and the number of a row.
+type Position = (Uuid, i64);
 
-/// The task and the number of a body.
-type BodyPosition = (Uuid, i64);
-
-/// A walk over all tasks.
+/// A walk over all sealed values.
 struct ReencryptionWalk {
     on: ClientWrapper,
     turn: ClientWrapper,
-    from: Sealing,
-    to: Sealing,
+    keys: Rekeying,
 }
 
 impl ReencryptionWalk {
@@ -171,141 +145,114 @@ impl ReencryptionWalk {
     }
 
     async fn mark(&mut self) -> Result<(), Error> {
-        let key = self.to.key().map(|key| key.0.to_vec());
+        let key = self.keys.to.key().map(|key| key.0.to_vec());
         let step = self.on.transaction().await?;
         step.batch_execute(ALONE).await?;
         step.execute(MARK, &[&key]).await?;
         step.commit().await
     }
 
-    /// The next tasks, in the order of their ids.
-    async fn heads(&self, after: Uuid) -> Result<Vec<Head>, Error> {
-        let statement = self.on.prepare_cached(HEADS).await?;
-        let (record, value) = (RECORD_HEAD as i32, HEAD as i32);
-        let rows = self.on.query(&statement, &[&after, &MAX_EXAMINED, &record, &value]).await?;
+    /// Fails if another process may have the turn.
+    fn check_turn(&self) -> Result<(), StoreError> {
+        match self.turn.is_closed() {
+            true => Err(StoreError::Unavailable(StoreRefusal::LostTurn.into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the rows after this position that do not have the new form, a few in each transaction. Returns the last
+    /// row that was examined; `None` after the last row of the table.
+    async fn next(
+        &mut self,
+        table: &SealedTable,
+        after: Position,
+        done: &mut ReencryptionReport,
+    ) -> Result<Option<Position>, StoreError> {
+        self.check_turn()?;
+        let heads = self.heads(table, after).await.map_err(failed)?;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for head in &heads {
+            done.seen += u64::from(table.column.is_none());
+            if head.is_current {
+                continue;
+            }
+            batch.push(head.position);
+            bytes += head.length;
+            if batch.len() >= MAX_TASKS || bytes >= MAX_BYTES {
+                self.check_turn()?;
+                done.add(self.rewritten(table, &std::mem::take(&mut batch)).await?);
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
+            done.add(self.rewritten(table, &batch).await?);
+        }
+        Ok(heads.last().map(|head| head.position))
+    }
+
+    async fn heads(&self, table: &SealedTable, after: Position) -> Result<Vec<Head>, Error> {
+        let statement = self.on.prepare_cached(table.heads).await?;
+        let given: [&(dyn ToSql + Sync); 4] = [&after.0, &after.1, &MAX_EXAMINED, &(HEAD as i32)];
+        let (rows, key) = (self.on.query(&statement, &given).await?, self.keys.to.key());
         let head = |row: &Row| {
-            let length: i64 = row.try_get(4)?;
-            Ok(Head { id: row.try_get(0)?, values: values(row)?, length: length.unsigned_abs() as usize })
+            let is_current = match table.column {
+                None => values(row, 3)?.are_sealed_with(key),
+                Some(_) => sealed_with_key(row.try_get(3)?) == key,
+            };
+            let length = row.try_get::<_, i64>(2)?.unsigned_abs() as usize;
+            Ok(Head { position: (row.try_get(0)?, row.try_get(1)?), length, is_current })
         };
         rows.iter().map(head).collect()
     }
 
-    /// The tasks that do not have the new form, in batches of one transaction each.
-    fn batches(&self, heads: &[Head]) -> Vec<Vec<Uuid>> {
-        let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for head in heads.iter().filter(|head| !head.values.are_sealed_with(self.to.key())) {
-            batch.push(head.id);
-            bytes += head.length;
-            if batch.len() >= MAX_TASKS || bytes >= MAX_BYTES {
-                batches.push(std::mem::take(&mut batch));
-                bytes = 0;
-            }
-        }
-        if !batch.is_empty() {
-            batches.push(batch);
-        }
-        batches
-    }
-
-    /// Writes these tasks. A host that removes and changes tasks in one transaction may lock them
+    /// Writes these rows. A host that removes and changes tasks in one transaction may lock them
     /// in another order; if the server aborts this transaction because of that, nothing was
     /// written, and it is retried.
-    async fn rewritten(&mut self, ids: &[Uuid]) -> Result<ReencryptionReport, StoreError> {
-        loop {
-            match self.rewrite(ids).await {
-                Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
-                done => return done.map_err(failed),
-            }
-        }
-    }
-
-    async fn rewrite(&mut self, ids: &[Uuid]) -> Result<ReencryptionReport, Error> {
-        let mut done = ReencryptionReport::default();
-        let step = self.on.transaction().await?;
-        if let Some(key) = self.to.key() {
-            // Before locking a task, as hosts do.
-            step.execute(SEALED, &[&&key.0[..]]).await?;
-        }
-        let (values_of, update) = (step.prepare_cached(VALUES).await?, step.prepare_cached(UPDATE).await?);
-        for row in step.query(&values_of, &[&ids]).await? {
-            let id: Uuid = row.try_get(0)?;
-            // A host may have written it since it was examined.
-            if let Some(new) = values(&row)?.anew(TaskId(id), &self.from, &self.to, &mut done) {
-                let given: [&(dyn ToSql + Sync); 4] = [&id, &new.record, &new.arguments, &new.outcome];
-                step.execute(&update, &given).await?;
-            }
-        }
-        step.commit().await?;
-        Ok(done)
-    }
-
-    /// Writes the bodies after this one that do not have the new form. Returns the last body that was
-    /// examined; `None` after the last body of the table.
-    async fn next_bodies(
+    async fn rewritten(
         &mut self,
-        table: &BodyTable,
-        after: BodyPosition,
-    ) -> Result<(Option<BodyPosition>, ReencryptionReport), StoreError> {
-        let statement = self.on.prepare_cached(table.heads).await.map_err(failed)?;
-        let given: [&(dyn ToSql + Sync); 4] = [&after.0, &after.1, &MAX_EXAMINED, &(HEAD as i32)];
-        let rows = self.on.query(&statement, &given).await.map_err(failed)?;
-        let (mut done, mut last) = (ReencryptionReport::default(), None);
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        for row in &rows {
-            let position: BodyPosition = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
-            let (head, length): (&[u8], i64) =
-                (row.try_get(2).map_err(failed)?, row.try_get(3).map_err(failed)?);
-            last = Some(position);
-            if sealed_with_key(head) == self.to.key() {
-                continue;
-            }
-            batch.push(position);
-            bytes += length.unsigned_abs() as usize;
-            if batch.len() >= MAX_TASKS || bytes >= MAX_BYTES {
-                done.add(self.rewritten_bodies(table, &std::mem::take(&mut batch)).await?);
-                bytes = 0;
-            }
-        }
-        if !batch.is_empty() {
-            done.add(self.rewritten_bodies(table, &batch).await?);
-        }
-        Ok((last, done))
-    }
-
-    /// As [`ReencryptionWalk::rewritten`], for bodies.
-    async fn rewritten_bodies(
-        &mut self,
-        table: &BodyTable,
-        positions: &[BodyPosition],
+        table: &SealedTable,
+        positions: &[Position],
     ) -> Result<ReencryptionReport, StoreError> {
         loop {
-            match self.rewrite_bodies(table, positions).await {
+            match self.rewrite(table, positions).await {
                 Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
                 done => return done.map_err(failed),
             }
         }
     }
 
-    async fn rewrite_bodies(
+    async fn rewrite(
         &mut self,
-        table: &BodyTable,
-        positions: &[BodyPosition],
+        table: &SealedTable,
+        positions: &[Position],
     ) -> Result<ReencryptionReport, Error> {
         let mut done = ReencryptionReport::default();
         let (tasks, numbers): (Vec<Uuid>, Vec<i64>) = positions.iter().copied().unzip();
         let step = self.on.transaction().await?;
-        if let Some(key) = self.to.key() {
+        if let Some(key) = self.keys.to.key() {
+            // Before locking a task, as hosts do.
             step.execute(SEALED, &[&&key.0[..]]).await?;
         }
-        // Hosts that add or leave out bodies of these tasks wait.
+        // Hosts that change these tasks wait.
         step.execute(LOCK_TASKS, &[&tasks]).await?;
         let update = step.prepare_cached(table.update).await?;
-        for row in step.query(table.bodies, &[&tasks, &numbers]).await? {
-            let (task, number): BodyPosition = (row.try_get(0)?, row.try_get(1)?);
-            let body = StoredBody(row.try_get(2)?);
-            let column = (table.column)(number);
-            if let Some(body) = body.anew(TaskId(task), column, &self.from, &self.to, &mut done) {
-                step.execute(&update, &[&task, &number, &body.0]).await?;
+        // A host may have written a row since it was examined.
+        for row in step.query(table.values, &[&tasks, &numbers]).await? {
+            let (task, number): Position = (row.try_get(0)?, row.try_get(1)?);
+            let (id, keys) = (TaskId(task), &self.keys);
+            match table.column {
+                None => {
+                    if let Some(new) = keys.values(id, values(&row, 2)?, &mut done) {
+                        let given: [&(dyn ToSql + Sync); 4] =
+                            [&task, &new.record, &new.arguments, &new.outcome];
+                        step.execute(&update, &given).await?;
+                    }
+                }
+                Some(column) => {
+                    if let Some(body) = keys.body(id, column(number), row.try_get(2)?, &mut done) {
+                        step.execute(&update, &[&task, &number, &body]).await?;
+                    }
+                }
             }
         }
         step.commit().await?;
@@ -319,12 +266,22 @@ impl ReencryptionWalk {
             self.on.execute(TAKE_OUT, &[]).await?;
         }
         let mut left = sealed_with(&*self.on).await?;
-        left.retain(|key| Some(*key) != self.to.key());
+        left.retain(|key| Some(*key) != self.keys.to.key());
         Ok(left)
     }
 }
 
-/// The values of a row, or their heads, after the id.
-fn values(row: &Row) -> Result<StoredValues, Error> {
-    Ok(StoredValues { record: row.try_get(1)?, arguments: row.try_get(2)?, outcome: row.try_get(3)? })
+/// The part of a row that the walk reads without a lock.
+struct Head {
+    position: Position,
+    /// The full length of its values.
+    length: usize,
+    /// Whether it already has the new form.
+    is_current: bool,
+}
+
+/// The values of a task, or their heads, from this column on.
+fn values(row: &Row, at: usize) -> Result<StoredValues, Error> {
+    let (record, arguments) = (row.try_get(at)?, row.try_get(at + 1)?);
+    Ok(StoredValues { record, arguments, outcome: row.try_get(at + 2)? })
 }

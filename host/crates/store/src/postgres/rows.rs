@@ -2,49 +2,52 @@
 
 pub(super) use crate::task_encoding::number;
 
-use super::error::{corrupt, unreadable};
+use super::error::unreadable;
 use crate::codec::{self, Columns};
 use crate::encryption::Sealing;
 use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+use toolyard_task::erasure::{DataOwner, OwnerKeys};
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{StoreError, TaskId};
 
+/// The value of a column. An unexpected one is corrupt.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(unreadable)
+}
+
 /// The count or sum in the only row of an answer. The server's integers are signed.
 pub(super) fn count(rows: &[Row]) -> Result<u64, StoreError> {
-    rows.first().map_or(Ok(0), |row| row.try_get(0)).map(i64::unsigned_abs).map_err(unreadable)
+    rows.first().map_or(Ok(0), |row| get(row, 0)).map(i64::unsigned_abs)
 }
 
 pub(super) fn ids(rows: &[Row]) -> Result<Vec<TaskId>, StoreError> {
-    rows.iter().map(|row| row.try_get(0).map(TaskId).map_err(unreadable)).collect()
+    rows.iter().map(|row| get(row, 0).map(TaskId)).collect()
 }
 
 pub(super) fn number_of(status: TaskStatus) -> i16 {
     i16::try_from(codec::status(status)).unwrap_or(i16::MAX)
 }
 
+/// The keys of owners as the tables have them.
+pub(super) fn keys(of: &DataOwner) -> [Vec<u8>; 3] {
+    let OwnerKeys { one, from, until } = of.keys();
+    [one, from, until].map(String::into_bytes)
+}
+
 /// A summary, from the columns id, status, created, updated and record.
 pub(super) fn summary(row: &Row, sealing: &Sealing) -> Result<Summary, StoreError> {
-    let columns = |row: &Row| {
-        Ok(Columns {
-            id: TaskId(row.try_get(0)?),
-            status: row.try_get::<_, i16>(1)?.into(),
-            created: row.try_get(2)?,
-            updated: row.try_get(3)?,
-        })
-    };
-    let columns = columns(row).map_err(unreadable)?;
-    let record = sealing.open_record(columns.id, row.try_get(4).map_err(unreadable)?).map_err(corrupt)?;
-    codec::summary(&columns, &record).map_err(corrupt)
+    let (id, status) = (TaskId(get(row, 0)?), get::<i16>(row, 1)?.into());
+    let columns = Columns { id, status, created: get(row, 2)?, updated: get(row, 3)? };
+    let record = sealing.open_record(id, get(row, 4)?)?;
+    Ok(codec::summary(&columns, &record)?)
 }
 
 /// A task, from the columns record, arguments, outcome, created and updated.
 pub(super) fn task(id: TaskId, row: &Row, sealing: &Sealing) -> Result<Task, StoreError> {
-    let (record, arguments) = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
-    let outcome = row.try_get(2).map_err(unreadable)?;
-    let task = sealing.task(id, record, arguments, outcome).map_err(corrupt)?;
-    let times = (row.try_get(3).map_err(unreadable)?, row.try_get(4).map_err(unreadable)?);
-    Ok(timed(task, Timestamp(times.0), Timestamp(times.1)))
+    let task = sealing.task(id, get(row, 0)?, get(row, 1)?, get(row, 2)?)?;
+    Ok(timed(task, Timestamp(get(row, 3)?), Timestamp(get(row, 4)?)))
 }
 
 /// A task with the times of its columns. The record of the first version was written before the

@@ -3,7 +3,7 @@
 use super::PostgresOpenError;
 use super::connections::PostgresLocation;
 use super::keys::FIRST as FIRST_KEY;
-use super::ownership::{Foreign, SYSTEM_PATH, SYSTEM_PATH_OF_SESSION, foreign};
+use super::ownership::{SYSTEM_PATH, SYSTEM_PATH_OF_SESSION, foreign};
 use crate::encryption::Sealing;
 use crate::key_id::KeyId;
 use crate::refusal::secret;
@@ -148,33 +148,19 @@ async fn prepare_once(
     patience: Duration,
 ) -> Result<[u8; 32], Unprepared> {
     let fault = |source| Unprepared::of(place, source);
-    // The name contains only letters, digits and underscores.
-    let schema = place.schema();
     let step = on.transaction().await.map_err(fault)?;
-    let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
-    step.batch_execute(&bounds).await.map_err(fault)?;
-    create_schema(&step, schema).await.map_err(fault)?;
-    check_owner(&step, place).await?;
+    own_schema(&step, place, patience).await?;
     if !check_ownership(&step, place).await? {
         create_version_table(&step, place).await?;
     }
-    // From here on, everything in the schema belongs to the host. The system's names also come
-    // first on this path, because it does not list them; but new objects are created in the schema.
-    let path = format!("SET LOCAL search_path = {schema}, pg_temp");
-    step.batch_execute(&path).await.map_err(fault)?;
+    enter(&step, place).await.map_err(fault)?;
     step.batch_execute(&lock(VERSION)).await.map_err(fault)?;
     let found: i64 = step.query_one("SELECT version FROM toolyard_version", &[]).await.map_err(fault)?.get(0);
     check_version(found, place).map_err(Unprepared::Refused)?;
     if found > 0 {
         check_keys(&step, place, sealing).await.map_err(Unprepared::Refused)?;
     }
-    let known = current();
-    for migration in &MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
-        step.batch_execute(migration).await.map_err(fault)?;
-    }
-    if found < known {
-        step.execute("UPDATE toolyard_version SET version = $1", &[&known]).await.map_err(fault)?;
-    }
+    upgrade(&step, found, current()).await.map_err(fault)?;
     let secret = message_secret(&step, place).await?;
     step.commit().await.map_err(fault)?;
     Ok(secret)
@@ -221,33 +207,52 @@ pub(super) async fn create_empty(
         Unprepared::Passing(source) | Unprepared::Locked(source) => fault(source),
     };
     check_version(version, place)?;
-    let schema = place.schema();
-    let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
-    step.batch_execute(&bounds).await.map_err(fault)?;
-    create_schema(step, schema).await.map_err(fault)?;
-    check_owner(step, place).await.map_err(refused)?;
+    own_schema(step, place, patience).await.map_err(refused)?;
     let holds = "SELECT EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
         WHERE nspname = $1)";
-    if step.query_one(holds, &[&schema]).await.map_err(fault)?.get(0) {
+    if step.query_one(holds, &[&place.schema()]).await.map_err(fault)?.get(0) {
         return Ok(false);
     }
     create_version_table(step, place).await.map_err(refused)?;
-    let path = format!("SET LOCAL search_path = {schema}, pg_temp");
-    step.batch_execute(&path).await.map_err(fault)?;
-    for migration in &MIGRATIONS[..usize::try_from(version).unwrap_or(0)] {
-        step.batch_execute(migration).await.map_err(fault)?;
-    }
-    step.execute("UPDATE toolyard_version SET version = $1", &[&version]).await.map_err(fault)?;
+    enter(step, place).await.map_err(fault)?;
+    upgrade(step, 0, version).await.map_err(fault)?;
     Ok(true)
 }
 
-/// Creates the schema if it is missing.
-async fn create_schema(step: &Transaction<'_>, schema: &str) -> Result<(), Error> {
+/// Creates the schema if it is missing, and makes sure that it belongs to this role alone. Until [`enter`], only the
+/// system's own names count.
+async fn own_schema(
+    step: &Transaction<'_>,
+    place: &PostgresLocation,
+    patience: Duration,
+) -> Result<(), Unprepared> {
+    // The name contains only letters, digits and underscores.
+    let (fault, schema) = (|source| Unprepared::of(place, source), place.schema());
+    let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
+    step.batch_execute(&bounds).await.map_err(fault)?;
     let there = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)";
-    if step.query_one(there, &[&schema]).await?.get(0) {
-        return Ok(());
+    if !step.query_one(there, &[&schema]).await.map_err(fault)?.get::<_, bool>(0) {
+        step.batch_execute(&format!("CREATE SCHEMA {schema}")).await.map_err(fault)?;
     }
-    step.batch_execute(&format!("CREATE SCHEMA {schema}")).await
+    check_owner(step, place).await
+}
+
+/// From here on, everything in the schema belongs to the host. The system's names also come first on this path,
+/// because it does not list them; but new objects are created in the schema.
+async fn enter(step: &Transaction<'_>, place: &PostgresLocation) -> Result<(), Error> {
+    step.batch_execute(&format!("SET LOCAL search_path = {}, pg_temp", place.schema())).await
+}
+
+/// Brings the tables from one version to another one.
+async fn upgrade(step: &Transaction<'_>, from: i64, to: i64) -> Result<(), Error> {
+    let place = |version: i64| usize::try_from(version).unwrap_or(0);
+    for migration in &MIGRATIONS[place(from)..place(to)] {
+        step.batch_execute(migration).await?;
+    }
+    if from < to {
+        step.execute("UPDATE toolyard_version SET version = $1", &[&to]).await?;
+    }
+    Ok(())
 }
 
 /// Creates the table that makes the schema one of a host.
@@ -269,15 +274,10 @@ pub(super) fn lock(table: &str) -> String {
 
 /// A schema that does not belong to this role alone is not used.
 async fn check_owner(step: &Transaction<'_>, place: &PostgresLocation) -> Result<(), Unprepared> {
-    let found = foreign(step, place.schema()).await.map_err(|error| Unprepared::of(place, error))?;
-    let Some(Foreign { object, wrong, mended, others }) = found else { return Ok(()) };
-    let others = match others {
-        0 => String::new(),
-        1 => " (and one object more)".to_owned(),
-        more => format!(" (and {more} objects more)"),
-    };
-    let place = place.to_string();
-    Err(Unprepared::Refused(PostgresOpenError::NotAlone { place, object, wrong, mended, others }))
+    match foreign(step, place).await.map_err(|error| Unprepared::of(place, error))? {
+        Some(refused) => Err(Unprepared::Refused(refused)),
+        None => Ok(()),
+    }
 }
 
 /// Whether this program has already filled the schema. A schema that another program has filled is

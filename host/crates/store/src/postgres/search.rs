@@ -2,8 +2,8 @@
 //! sorts and stops at the end of the page.
 
 use super::connections::Readers;
-use super::error::{failed, silent, unreadable};
-use super::rows::summary;
+use super::error::{failed, silent};
+use super::rows::{count, get, summary};
 use crate::codec;
 use crate::encryption::Sealing;
 use crate::search_plan::{FEW, FoundTasks, MANY, MAX_INDEX_ROWS, RowAccess, SearchPlan, column};
@@ -40,7 +40,7 @@ async fn page(on: &mut Object, search: &Search, floor: i64, sealing: &Sealing) -
     let moment = on.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let moment = moment.start().await.map_err(failed)?;
     let spans = rows(&moment, "SELECT longest FROM span", &[]).await?;
-    let longest = spans.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
+    let longest = spans.first().map_or(Ok(0), |row| get(row, 0))?;
     let owner = search.owner.as_ref().map(|owner| owner.key().into_bytes());
     let reader = IndexReader { on: &moment, plan: SearchPlan::new(search, longest), owner, floor, sealing };
     let page = reader.page().await?;
@@ -66,8 +66,7 @@ impl IndexReader<'_> {
         {
             let sql = "SELECT max(updated) FROM task WHERE owner = $1";
             let rows = rows(self.on, sql, &[&self.owner]).await?;
-            let latest = rows.first().map_or(Ok(None), |row| row.try_get::<_, Option<i64>>(0));
-            next.until = latest.map_err(unreadable)?.map(Timestamp);
+            next.until = rows.first().map_or(Ok(None), |row| get(row, 0))?.map(Timestamp);
         }
         Ok(page)
     }
@@ -125,8 +124,7 @@ impl IndexReader<'_> {
             );
             let reached = rows(self.on, &reached, &given).await?;
             if let Some(row) = reached.first() {
-                let at = row.try_get(1).map_err(unreadable)?;
-                found.short = Some((Timestamp(at), TaskId(row.try_get(0).map_err(unreadable)?)));
+                found.short = Some((Timestamp(get(row, 1)?), TaskId(get(row, 0)?)));
             }
         }
         Ok(found)
@@ -141,8 +139,7 @@ impl IndexReader<'_> {
             column(self.plan.other_time()),
         );
         let found = rows(self.on, &sql, &[&self.owner, &first, &last, &(i64::from(most) + 1)]).await?;
-        let found = found.first().map_or(Ok(0_i64), |row| row.try_get(0)).map_err(unreadable)?;
-        Ok(found <= i64::from(most))
+        Ok(count(&found)? <= u64::from(most))
     }
 
     /// All tasks within the window on the other time, sorted.

@@ -1,15 +1,15 @@
 //! Sessions in PostgreSQL.
 
 use super::PostgresStore;
-use super::error::unreadable;
-use super::rows::number;
+use super::error::PostgresError;
+use super::rows::{get, number};
 use super::transaction::{Operation, PostgresTransaction, pending};
 use crate::codec::{decode, encode, remembered};
 use crate::group_commit::{log_failure, log_sessions_not_updated};
 use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
-use std::sync::Arc;
-use tokio_postgres::{Error, Row};
+use std::collections::HashMap;
+use tokio_postgres::Row;
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{SessionId, StoreError};
@@ -45,12 +45,11 @@ const SWEEP: &str = "
 #[async_trait]
 impl SessionStore for PostgresStore {
     async fn open(&self, session: Session, most: u32) -> Result<Session, StoreError> {
-        let record = Arc::new((encode(&session)?, session));
-        let opened = self.writer.write(move |writing| {
-            let record = record.clone();
-            Box::pin(async move { open(writing, &record.0, &record.1, most).await })
-        });
-        opened.await?
+        let record = (encode(&session)?, session);
+        let opened = self
+            .writer
+            .write(record, move |writing, (record, session)| Box::pin(open(writing, record, session, most)));
+        opened.await
     }
 
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
@@ -72,28 +71,19 @@ impl SessionStore for PostgresStore {
     }
 
     async fn remember(&self, session: &Session) -> Result<bool, StoreError> {
-        let session = Arc::new(session.clone());
-        let done = self.writer.write(move |writing| {
-            let session = session.clone();
-            Box::pin(async move { remember(writing, &session).await })
-        });
-        done.await?
+        self.writer.write(session.clone(), |writing, session| Box::pin(remember(writing, session))).await
     }
 
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
-        let id = id.clone();
-        let closed = self.writer.write(move |writing| {
-            let id = id.clone();
+        let closed = self.writer.write(id.clone(), |writing, id| {
             Box::pin(async move { writing.execute(CLOSE, &[&id.as_str()]).await })
         });
         Ok(closed.await? > 0)
     }
 
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
-        let swept = self.writer.write(move |writing| {
-            Box::pin(
-                async move { writing.execute(SWEEP, &[&writing.state.floor.get(), &number(idle_ms)]).await },
-            )
+        let swept = self.writer.write(number(idle_ms), |writing, idle| {
+            Box::pin(async move { writing.execute(SWEEP, &[&writing.state.floor.get(), idle]).await })
         });
         Ok(u32::try_from(swept.await?).unwrap_or(u32::MAX))
     }
@@ -104,45 +94,39 @@ async fn open(
     record: &str,
     session: &Session,
     most: u32,
-) -> Result<Result<Session, StoreError>, Error> {
+) -> Result<Session, PostgresError> {
     let opened = writing.rows(OPEN, &[&writing.state.floor.get(), &session.id.as_str(), &record]).await?;
     let Some(row) = opened.first() else {
-        return Ok(Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into())));
+        return Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into()).into());
     };
     let now = writing.state.floor.saw(row.try_get(0)?);
     writing.execute(EVICT, &[&session.id.as_str(), &i64::from(most)]).await?;
-    Ok(Ok(Session { created_at: now, seen_at: now, ..session.clone() }))
+    Ok(Session { created_at: now, seen_at: now, ..session.clone() })
 }
 
-async fn remember(
-    writing: &PostgresTransaction<'_>,
-    set: &Session,
-) -> Result<Result<bool, StoreError>, Error> {
+async fn remember(writing: &PostgresTransaction<'_>, set: &Session) -> Result<bool, PostgresError> {
     let rows = writing.rows(RECORD, &[&set.id.as_str()]).await?;
-    let Some(row) = rows.first() else { return Ok(Ok(false)) };
-    match remembered(row.try_get(0)?, set) {
-        Ok(changed) => writing.execute(REMEMBER, &[&set.id.as_str(), &changed]).await.map(|_| Ok(true)),
-        Err(error) => Ok(Err(error)),
-    }
+    let Some(row) = rows.first() else { return Ok(false) };
+    let changed = remembered(row.try_get(0)?, set)?;
+    writing.execute(REMEMBER, &[&set.id.as_str(), &changed]).await?;
+    Ok(true)
 }
 
 fn decode_row(row: &Row) -> Result<Session, StoreError> {
-    let session: Session = decode(row.try_get(2).map_err(unreadable)?)?;
-    let times = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
-    Ok(Session { created_at: Timestamp(times.0), seen_at: Timestamp(times.1), ..session })
+    let (created_at, seen_at) = (Timestamp(get(row, 0)?), Timestamp(get(row, 1)?));
+    Ok(Session { created_at, seen_at, ..decode(get(row, 2)?)? })
 }
 
 /// Writes when sessions were last seen. No caller waits for it.
-pub(super) fn write_last_seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operation> {
-    let ids: Arc<Vec<String>> = Arc::new(touched.into_iter().map(|(id, ())| id.to_string()).collect());
-    pending(
+pub(super) fn write_last_seen(touched: HashMap<SessionId, ()>) -> Box<dyn Operation> {
+    let ids: Vec<String> = touched.into_keys().map(|id| id.to_string()).collect();
+    let update = pending(
         None,
-        move |writing| {
-            let ids = ids.clone();
-            Box::pin(
-                async move { writing.execute(SEEN, &[&writing.state.floor.get(), &*ids]).await.map(drop) },
-            )
+        ids,
+        |writing, ids| {
+            Box::pin(async move { writing.execute(SEEN, &[&writing.state.floor.get(), ids]).await.map(drop) })
         },
         log_failure(log_sessions_not_updated),
-    )
+    );
+    Box::new(update)
 }

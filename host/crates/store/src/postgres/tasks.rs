@@ -1,9 +1,9 @@
 //! Tasks in PostgreSQL.
 
-use super::error::{corrupt, unreadable};
-use super::rows::{ids, number, number_of, summary, task, timed};
+use super::error::PostgresError;
+use super::rows::{count, get, number, number_of, summary, task, timed};
 use super::transaction::{PostgresTransaction, sealed};
-use super::{PostgresStore, journal, kept, search, timeline, waiting};
+use super::{PostgresStore, journal, questions, search, timeline};
 use crate::audit_lines;
 use crate::codec::CodecError;
 use crate::encryption::Sealing;
@@ -13,19 +13,20 @@ use crate::refusal::StoreRefusal;
 use crate::task_encoding::{EncodedTask, bytes_of};
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
+    TaskQuestion, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Incarnation, Owner, StoreError, TaskId};
+use toolyard_task::{Owner, StoreError, TaskId};
 use uuid::Uuid;
 
 const READ: &str = "
@@ -81,17 +82,28 @@ const LIST_OF: &str = "
     WHERE owner = $5 AND (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
     ORDER BY created, id LIMIT $4";
 
-const DUE: &str = "
-    SELECT id FROM task WHERE due <= (SELECT store_time($1)) ORDER BY due, id LIMIT $2";
-
-const HELD: &str = "SELECT id FROM task WHERE incarnation = $1 AND status <= 2 ORDER BY id";
+const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
+/// The bytes kept for tasks. An index contains all values for the sums; with a counter for each owner, hosts would
+/// wait for each other's commits.
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task";
+const BYTES_OF: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task WHERE owner = $1";
+/// The record of each task contains its owner.
+const LARGEST: &str = "
+    SELECT one.id, one.status, one.created, one.updated, one.record, most.sum FROM (
+        SELECT owner, sum(bytes)::bigint AS sum FROM task GROUP BY owner ORDER BY sum DESC LIMIT $1) AS most,
+    LATERAL (SELECT id, status, created, updated, record FROM task WHERE owner = most.owner
+        ORDER BY created, id LIMIT 1) AS one
+    ORDER BY most.sum DESC";
+const ENDED: &str = "
+    SELECT id, status, created, updated, record, bytes FROM task
+    WHERE owner = $1 AND status > 2 ORDER BY updated, id LIMIT $2";
 
 /// In the order of their ids, like every statement that locks several.
 const REMOVE: &str = "
     DELETE FROM task WHERE id IN (
-        SELECT id FROM task WHERE id = ANY($2) AND status > 2 AND due <= (SELECT store_time($1))
+        SELECT id FROM task WHERE id = ANY($2) AND status > 2 AND ($3 OR due <= (SELECT store_time($1)))
         ORDER BY id FOR UPDATE)
-    RETURNING id";
+    RETURNING id, (SELECT store_time($1))";
 
 /// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
 /// not write it each time.
@@ -103,17 +115,16 @@ const FIRST: Uuid = Uuid::nil();
 #[async_trait]
 impl TaskStore for PostgresStore {
     async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
-        let events = self.state.recorder.encode_events(task.id, records.timeline).map_err(corrupt)?;
-        let new = Arc::new((NewTask::of(task, &self.sealing).map_err(corrupt)?, bodies, events));
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit)?;
+        let events = self.state.recorder.encode_events(task.id, records.timeline)?;
+        let new = (NewTask::of(task, &self.sealing)?, bodies, events);
         let in_all = self.live_quota.to_check(&self.readers, quota.in_all).await?;
-        let created = self.writer.write(move |writing| {
-            let new = new.clone();
+        let created = self.writer.write(new, move |writing, (new, bodies, events)| {
             Box::pin(async move {
-                let created = create(writing, &new.0, &new.1, quota, in_all).await?;
+                let created = create(writing, new, bodies, quota, in_all).await?;
                 if let Ok(task) = &created {
                     let (run, at) = (RunRecord::of(task), task.created_at);
-                    writing.timeline(|rows| rows.add_change(task.id, run, at, &new.2));
+                    writing.timeline(|rows| rows.add_change(task.id, run, at, events));
                 }
                 Ok(created)
             })
@@ -133,30 +144,30 @@ impl TaskStore for PostgresStore {
         };
         let Some(row) = rows.first() else { return Ok(None) };
         let task = task(id, row, &self.sealing)?;
-        let now = self.state.floor.saw(row.try_get(5).map_err(unreadable)?);
+        let now = self.state.floor.saw(get(row, 5)?);
         Ok(Some(ReadTask { task, now }))
     }
 
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
-        let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
-        let events = self.state.recorder.encode_events(task.id, records.timeline).map_err(corrupt)?;
-        let last = records.journal.map(|last| EncodedChunks::of_end(&self.sealing, task, last));
-        let last = last.transpose().map_err(corrupt)?;
+        let change = EncodedTask::of(task, &self.sealing)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit)?;
+        let events = self.state.recorder.encode_events(task.id, records.timeline)?;
+        let last =
+            records.journal.map(|last| EncodedChunks::of_end(&self.sealing, task, last)).transpose()?;
         let (id, at) = (task.id, task.updated_at);
-        let change = Arc::new((change, bodies, events, RunRecord::of(task), last));
-        let committed = self.writer.write_to(Some(id), move |writing| {
-            let change = change.clone();
+        let change = (change, bodies, events, RunRecord::of(task), last);
+        let committed = self.writer.write_to(Some(id), change, move |writing, change| {
+            let (change, bodies, events, run, last) = change;
             Box::pin(async move {
-                let committed = write(writing, &change.0).await?;
+                let committed = write(writing, change).await?;
                 if committed == CommitStatus::Done {
-                    if let Some(last) = &change.4 {
+                    if let Some(last) = last {
                         journal::append_last(writing, last).await?;
                     }
-                    writing.log(|lines| change.1.iter().for_each(|body| lines.push(at, body)));
+                    writing.log_all(at, bodies);
                     let at = at.max(Timestamp(writing.state.floor.get()));
-                    let run = change.3.clone().committed_at(at);
-                    writing.timeline(|rows| rows.add_change(id, run, at, &change.2));
+                    let run = run.clone().committed_at(at);
+                    writing.timeline(|rows| rows.add_change(id, run, at, events));
                 }
                 Ok(committed)
             })
@@ -167,8 +178,7 @@ impl TaskStore for PostgresStore {
     async fn versions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = self.readers.rows("SELECT id, version FROM task WHERE id = ANY($1)", &[&ids]).await?;
-        let found = |row: &Row| Ok((TaskId(row.try_get(0)?), row.try_get::<_, i64>(1)?.unsigned_abs()));
-        rows.iter().map(|row| found(row).map_err(unreadable)).collect()
+        rows.iter().map(|row| Ok((TaskId(get(row, 0)?), get::<i64>(row, 1)?.unsigned_abs()))).collect()
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
@@ -188,46 +198,32 @@ impl TaskStore for PostgresStore {
         search::search(&self.readers, query, self.state.floor.get(), &self.sealing).await
     }
 
-    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let floor = self.state.floor.get();
-        ids(&self.readers.rows(DUE, &[&floor, &i64::from(limit)]).await?)
-    }
-
-    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
-        match incarnation {
-            Incarnation::NOBODY => Ok(Vec::new()),
-            held => ids(&self.readers.rows(HELD, &[&number(held.0)]).await?),
-        }
-    }
-
-    async fn waiting_elsewhere(
-        &self,
-        than: Incarnation,
-        components: &[Digest],
-        limit: u32,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        waiting::elsewhere(self, than, components, limit).await
-    }
-
-    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        journal::wakeable(self, limit).await
-    }
-
-    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        journal::asking(self, owner, limit).await
+    async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        questions::select(self, question, limit).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
-        journal::count_parked(self).await
+        count(&self.readers.rows(PARKED, &[]).await?)
     }
 
-    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
-        let ids: Arc<Vec<Uuid>> = Arc::new(ids.iter().map(|id| id.0).collect());
-        let removed = self.writer.write(move |writing| {
-            let ids = ids.clone();
+    async fn remove(
+        &self,
+        tasks: Vec<(TaskId, Vec<Entry>)>,
+        removable: Removable,
+    ) -> Result<u32, StoreError> {
+        let audited = self.state.audit.on;
+        let tasks = tasks.iter().map(|(id, entries)| Ok((id.0, audit_lines::bodies(audited, entries)?)));
+        let tasks = tasks.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
+        let removed = self.writer.write(tasks, move |writing, tasks| {
             Box::pin(async move {
-                let rows = writing.rows(REMOVE, &[&writing.state.floor.get(), &*ids]).await?;
-                timeline::remove_events(writing, &rows).await?;
+                let ids: Vec<Uuid> = tasks.keys().copied().collect();
+                let rows = remove(writing, &ids, removable).await?;
+                for row in &rows {
+                    let (id, now): (Uuid, i64) = (row.try_get(0)?, row.try_get(1)?);
+                    if let Some(bodies) = tasks.get(&id) {
+                        writing.log_all(Timestamp(now), bodies);
+                    }
+                }
                 Ok(rows.len())
             })
         });
@@ -235,19 +231,20 @@ impl TaskStore for PostgresStore {
     }
 
     async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        kept::bytes(self, of).await
+        count(&match of.map(|owner| owner.key().into_bytes()) {
+            Some(owner) => self.readers.rows(BYTES_OF, &[&owner]).await?,
+            None => self.readers.rows(BYTES, &[]).await?,
+        })
     }
 
     async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
-        kept::largest_owners(self, limit).await
+        let rows = self.readers.rows(LARGEST, &[&i64::from(limit)]).await?;
+        rows.iter().map(|row| Ok((summary(row, &self.sealing)?.owner, bytes_in(row)?))).collect()
     }
 
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
-        kept::ended_first(self, of, limit).await
-    }
-
-    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-        kept::discard(self, tasks).await
+        let rows = self.readers.rows(ENDED, &[&of.key().into_bytes(), &i64::from(limit)]).await?;
+        rows.iter().map(|row| Ok((summary(row, &self.sealing)?, bytes_in(row)?))).collect()
     }
 
     fn is_shared(&self) -> bool {
@@ -284,33 +281,29 @@ async fn create(
     bodies: &[String],
     quota: Quota,
     in_all: Option<u32>,
-) -> Result<Result<Task, CreateError>, Error> {
+) -> Result<Result<Task, CreateError>, PostgresError> {
     let task = &new.task;
     sealed(writing, new.key).await?;
-    let rows = writing
-        .rows(
-            CREATE,
-            &[
-                &writing.state.floor.get(),
-                &task.id.0,
-                &new.owner,
-                &task.session.as_ref().map(|session| session.as_str()),
-                &status(task),
-                &number(task.ttl_ms),
-                &number(task.fence.incarnation.0),
-                &number(task.version),
-                &new.record,
-                &&new.arguments[..],
-                &new.outcome,
-                &i64::from(quota.per_owner),
-                &in_all.map(i64::from),
-                &task.digest.0,
-                &task.waits(),
-                &bytes_of(&new.record, &new.arguments, new.outcome.as_deref()),
-                &i64::from(quota.parked_per_owner),
-            ],
-        )
-        .await?;
+    let given: [&(dyn ToSql + Sync); 17] = [
+        &writing.state.floor.get(),
+        &task.id.0,
+        &new.owner,
+        &task.session.as_ref().map(|session| session.as_str()),
+        &status(task),
+        &number(task.ttl_ms),
+        &number(task.fence.incarnation.0),
+        &number(task.version),
+        &new.record,
+        &&new.arguments[..],
+        &new.outcome,
+        &i64::from(quota.per_owner),
+        &in_all.map(i64::from),
+        &task.digest.0,
+        &task.waits(),
+        &bytes_of(&new.record, &new.arguments, new.outcome.as_deref()),
+        &i64::from(quota.parked_per_owner),
+    ];
+    let rows = writing.rows(CREATE, &given).await?;
     let (said, created): (i32, Option<i64>) = match rows.first() {
         Some(row) => (row.try_get(0)?, row.try_get(1)?),
         None => (0, None),
@@ -322,7 +315,7 @@ async fn create(
         (_, None) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
         (_, Some(created)) => {
             let now = writing.state.floor.saw(created);
-            writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
+            writing.log_all(now, bodies);
             writing.changes(task.id);
             journal::insert(writing, task).await?;
             let task = timed(task.clone(), now, now);
@@ -335,7 +328,10 @@ fn status(task: &Task) -> i16 {
     number_of(task.status())
 }
 
-async fn write(writing: &PostgresTransaction<'_>, change: &EncodedTask) -> Result<CommitStatus, Error> {
+async fn write(
+    writing: &PostgresTransaction<'_>,
+    change: &EncodedTask,
+) -> Result<CommitStatus, PostgresError> {
     sealed(writing, change.key).await?;
     spanned(writing, change.span).await?;
     let status = i16::try_from(change.status).unwrap_or(i16::MAX);
@@ -368,10 +364,27 @@ async fn write(writing: &PostgresTransaction<'_>, change: &EncodedTask) -> Resul
     Ok(CommitStatus::Done)
 }
 
+/// Removes tasks with their events. Returns a row for each, with its id and the time.
+pub(super) async fn remove(
+    writing: &PostgresTransaction<'_>,
+    ids: &[Uuid],
+    removable: Removable,
+) -> Result<Vec<Row>, PostgresError> {
+    let at_once = removable == Removable::Ended;
+    let rows = writing.rows(REMOVE, &[&writing.state.floor.get(), &ids, &at_once]).await?;
+    timeline::remove_events(writing, &rows).await?;
+    Ok(rows)
+}
+
+/// The number in the sixth column.
+fn bytes_in(row: &Row) -> Result<u64, StoreError> {
+    get(row, 5).map(i64::unsigned_abs)
+}
+
 /// Records how long after its creation a task changed. Searches rely on the stored span being at
 /// least as long as any that ever occurred; it never shrinks, so the value remembered here never
 /// exceeds it.
-async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Error> {
+async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), PostgresError> {
     if span > writing.state.longest.load(Ordering::Relaxed) {
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;

@@ -5,22 +5,20 @@
 //! although another host may change the task at the same time.
 
 use super::PostgresStore;
-use super::audit::time;
-use super::error::{corrupt, unreadable};
-use super::rows::number;
+use super::error::PostgresError;
+use super::rows::{get, number};
 use super::timeline_rows::{RunReport, TaskRows, TimelineRows};
-use super::transaction::{Operation, PostgresTransaction, pending_unflushed, sealed};
+use super::transaction::{Operation, PostgresTransaction, pending, sealed};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use crate::group_commit::log_failure;
-use crate::timeline_buffer::{Note, log_events_not_stored};
+use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
 use crate::timeline_encoding::{EncodedNote, EventLength, MAX_SMALL_BYTES, Recorder};
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
-use std::sync::Arc;
 use std::time::Instant;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
 use toolyard_task::timeline::{
     Cut, EventKind, LOST, NewEvent, RunRecord, Timeline, TimelineEvent, TimelineStore, cut,
 };
@@ -93,7 +91,10 @@ const MAX_TASKS: i64 = 32;
 const MAX_TRANSACTIONS: usize = 16;
 
 /// Writes the rows of a transaction, which has locked their tasks.
-pub(super) async fn insert(writing: &PostgresTransaction<'_>, rows: TimelineRows) -> Result<(), Error> {
+pub(super) async fn insert(
+    writing: &PostgresTransaction<'_>,
+    rows: TimelineRows,
+) -> Result<(), PostgresError> {
     let TimelineRows(tasks) = rows;
     if tasks.is_empty() {
         return Ok(());
@@ -106,7 +107,7 @@ pub(super) async fn insert(writing: &PostgresTransaction<'_>, rows: TimelineRows
     let written = join_all(tasks.iter().map(|(task, rows)| rows.write(writing, *task)));
     let long: [&(dyn ToSql + Sync); 2] = [&ids, &limit];
     let (written, long) = tokio::join!(biased; written, writing.rows(LONG, &long));
-    written.into_iter().collect::<Result<(), Error>>()?;
+    written.into_iter().collect::<Result<(), PostgresError>>()?;
     for row in long? {
         trim(writing, TaskId(row.try_get(0)?)).await?;
     }
@@ -114,7 +115,7 @@ pub(super) async fn insert(writing: &PostgresTransaction<'_>, rows: TimelineRows
 }
 
 impl TaskRows {
-    async fn write(&self, writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), Error> {
+    async fn write(&self, writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), PostgresError> {
         let runs = join_all(self.runs.iter().map(|run| write_run(writing, task, run)));
         let reports = self.reports.iter();
         let reports = join_all(reports.map(|(attempt, report)| report.write(writing, task, *attempt)));
@@ -122,7 +123,11 @@ impl TaskRows {
         runs.into_iter().chain([events]).chain(reports).collect()
     }
 
-    async fn write_events(&self, writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), Error> {
+    async fn write_events(
+        &self,
+        writing: &PostgresTransaction<'_>,
+        task: TaskId,
+    ) -> Result<(), PostgresError> {
         let events = || self.reported.iter().chain(&self.changed);
         if events().next().is_none() {
             return Ok(());
@@ -141,13 +146,17 @@ impl RunReport {
         writing: &PostgresTransaction<'_>,
         task: TaskId,
         attempt: u32,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PostgresError> {
         let Self { bytes, cpu_us, memory } = self;
         writing.execute(REPORT, &[&task.0, &i64::from(attempt), bytes, cpu_us, memory]).await.map(drop)
     }
 }
 
-async fn write_run(writing: &PostgresTransaction<'_>, task: TaskId, run: &RunRecord) -> Result<(), Error> {
+async fn write_run(
+    writing: &PostgresTransaction<'_>,
+    task: TaskId,
+    run: &RunRecord,
+) -> Result<(), PostgresError> {
     let attempt = i64::from(run.attempt);
     let incarnation = number(run.incarnation.0);
     let (started, ended) = (run.started.map(|at| at.0), run.ended.map(|at| at.0));
@@ -183,22 +192,21 @@ pub(super) fn write_reports(
     task: TaskId,
     waiting: Vec<Note<Instant>>,
 ) -> Box<dyn Operation> {
-    let notes = Arc::new(recorder.encode_notes(task, waiting));
-    pending_unflushed(
-        task,
-        move |writing| {
-            let notes = notes.clone();
-            Box::pin(async move { add_reports(writing, task, &notes).await })
-        },
-        log_failure(log_events_not_stored),
-    )
+    let notes = recorder.encode_notes(task, waiting);
+    let reply = log_failure(log_events_not_stored);
+    Box::new(Relaxed(pending(
+        Some(task),
+        notes,
+        move |writing, notes| Box::pin(add_reports(writing, task, notes)),
+        reply,
+    )))
 }
 
 async fn add_reports(
     writing: &PostgresTransaction<'_>,
     task: TaskId,
     notes: &[EncodedNote<Instant>],
-) -> Result<(), Error> {
+) -> Result<(), PostgresError> {
     // Before locking a task, as changes do.
     sealed(writing, writing.state.recorder.sealing.key()).await?;
     let rows = writing.rows(LOCK, &[&task.0, &writing.state.floor.get()]).await?;
@@ -210,7 +218,10 @@ async fn add_reports(
 
 /// Removes the events of tasks that the transaction has removed; their ids are the first column. No trigger
 /// does this, because a start refuses a schema with triggers.
-pub(super) async fn remove_events(writing: &PostgresTransaction<'_>, removed: &[Row]) -> Result<(), Error> {
+pub(super) async fn remove_events(
+    writing: &PostgresTransaction<'_>,
+    removed: &[Row],
+) -> Result<(), PostgresError> {
     let ids = removed.iter().map(|row| row.try_get(0)).collect::<Result<Vec<Uuid>, _>>()?;
     if !ids.is_empty() {
         writing.execute(REMOVE, &[&ids]).await?;
@@ -220,7 +231,7 @@ pub(super) async fn remove_events(writing: &PostgresTransaction<'_>, removed: &[
 }
 
 /// Leaves out what exceeds the bound of one task.
-async fn trim(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), Error> {
+async fn trim(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), PostgresError> {
     let events = lengths(writing, task).await?;
     match cut(&events, writing.state.recorder.bounds.task) {
         Some(cut) => leave_out(writing, task, &events, cut).await,
@@ -234,7 +245,7 @@ async fn leave_out(
     task: TaskId,
     events: &[EventLength],
     cut: Cut,
-) -> Result<(), Error> {
+) -> Result<(), PostgresError> {
     let (from, to, gap) = (number(cut.from), number(cut.to), EventKind::LeftOut.number());
     let gaps = writing.rows(GAPS, &[&task.0, &from, &to, &gap]).await?;
     let gaps = gaps.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
@@ -244,9 +255,9 @@ async fn leave_out(
     writing.execute(COUNT_AGAIN, &[&task.0]).await.map(drop)
 }
 
-async fn lengths(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<Vec<EventLength>, Error> {
+async fn lengths(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<Vec<EventLength>, PostgresError> {
     let length = |row: &Row| {
-        let kind = EventKind::of_number(row.try_get(1)?).unwrap_or(EventKind::LeftOut);
+        let kind = EventKind::of_number(get(row, 1)?).unwrap_or(EventKind::LeftOut);
         Ok((count(row, 0)?, kind, count(row, 2)?))
     };
     writing.rows(EVENTS, &[&task.0]).await?.iter().map(length).collect()
@@ -278,14 +289,13 @@ impl TimelineStore for PostgresStore {
         events.truncate(limit as usize);
         // Read after the events, so that an event's attempt is always among the attempts.
         let runs = self.readers.rows(RUNS, &[&task.0]).await?;
-        let runs = runs.iter().map(|row| run(row).map_err(unreadable)).collect::<Result<_, _>>()?;
-        Ok(Timeline { runs, events, more })
+        Ok(Timeline { runs: runs.iter().map(run).collect::<Result<_, _>>()?, events, more })
     }
 
     async fn tidy_timeline(&self) -> Result<(), StoreError> {
-        self.writer.write(|writing| Box::pin(remove_records(writing))).await?;
+        self.writer.write((), |writing, ()| Box::pin(remove_records(writing))).await?;
         for _ in 0..MAX_TRANSACTIONS {
-            if !self.writer.write(|writing| Box::pin(empty_some(writing))).await? {
+            if !self.writer.write((), |writing, ()| Box::pin(empty_some(writing))).await? {
                 break;
             }
         }
@@ -294,37 +304,34 @@ impl TimelineStore for PostgresStore {
 }
 
 fn event(row: &Row, task: TaskId, sealing: &Sealing) -> Result<TimelineEvent, StoreError> {
-    let columns = |row: &Row| {
-        Ok((count(row, 0)?, count(row, 1)?, row.try_get(2)?, row.try_get::<_, i16>(3)?, row.try_get(4)?))
-    };
-    let (seq, attempt, at, kind, body) = columns(row).map_err(unreadable)?;
-    let kind = EventKind::of_number(kind).ok_or(CodecError::Event(kind)).map_err(corrupt)?;
-    let body = sealing.open(task, Column::Event, body).map_err(corrupt)?;
-    let body = RawJson::parse(body).map_err(|error| corrupt(CodecError::Body(error)))?;
-    Ok(TimelineEvent { seq, attempt: short(attempt), at: Timestamp(at), kind, body })
+    let kind = get(row, 3)?;
+    let kind = EventKind::of_number(kind).ok_or(CodecError::Event(kind))?;
+    let body = RawJson::parse(sealing.open(task, Column::Event, get(row, 4)?)?).map_err(CodecError::Body)?;
+    let (seq, attempt) = (count(row, 0)?, short(count(row, 1)?));
+    Ok(TimelineEvent { seq, attempt, at: Timestamp(get(row, 2)?), kind, body })
 }
 
-fn run(row: &Row) -> Result<RunRecord, Error> {
-    let time = |column| Ok::<_, Error>(row.try_get::<_, Option<i64>>(column)?.map(Timestamp));
-    let figure = |column| Ok::<_, Error>(row.try_get::<_, Option<i64>>(column)?.map(i64::unsigned_abs));
+fn run(row: &Row) -> Result<RunRecord, StoreError> {
+    let time = |column| Ok::<_, StoreError>(get::<Option<i64>>(row, column)?.map(Timestamp));
+    let figure = |column| Ok::<_, StoreError>(get::<Option<i64>>(row, column)?.map(i64::unsigned_abs));
     Ok(RunRecord {
         attempt: short(count(row, 0)?),
-        tool: row.try_get(1)?,
-        digest: Digest(row.try_get(2)?),
-        owner: String::from_utf8_lossy(row.try_get(3)?).into_owned(),
+        tool: get(row, 1)?,
+        digest: Digest(get(row, 2)?),
+        owner: String::from_utf8_lossy(get(row, 3)?).into_owned(),
         incarnation: Incarnation(count(row, 4)?),
-        created: Timestamp(row.try_get(5)?),
+        created: Timestamp(get(row, 5)?),
         started: time(6)?,
         ended: time(7)?,
-        outcome: row.try_get(8)?,
+        outcome: get(row, 8)?,
         cpu_us: figure(9)?,
         memory: figure(10)?,
         bytes: count(row, 11)?,
     })
 }
 
-fn count(row: &Row, column: usize) -> Result<u64, Error> {
-    Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
+fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
+    get(row, column).map(i64::unsigned_abs)
 }
 
 fn short(attempt: u64) -> u32 {
@@ -332,9 +339,9 @@ fn short(attempt: u64) -> u32 {
 }
 
 /// Removes old records of attempts, and those that are too many.
-async fn remove_records(writing: &PostgresTransaction<'_>) -> Result<(), Error> {
+async fn remove_records(writing: &PostgresTransaction<'_>) -> Result<(), PostgresError> {
     let bounds = writing.state.recorder.bounds;
-    let old = time(writing).await?.0.saturating_sub(number(bounds.keep_ms));
+    let old = writing.time().await?.0.saturating_sub(number(bounds.keep_ms));
     writing.execute(OLD, &[&old, &MAX_RECORDS]).await?;
     let too_many = sizes(writing).await?.0.saturating_sub(number(bounds.rows));
     if too_many > 0 {
@@ -344,14 +351,14 @@ async fn remove_records(writing: &PostgresTransaction<'_>) -> Result<(), Error> 
 }
 
 /// How many records there are, and the bytes of their events.
-async fn sizes(writing: &PostgresTransaction<'_>) -> Result<(i64, i64), Error> {
+async fn sizes(writing: &PostgresTransaction<'_>) -> Result<(i64, i64), PostgresError> {
     let rows = writing.rows(SIZES, &[]).await?;
     rows.first().map_or(Ok((0, 0)), |row| Ok((row.try_get(0)?, row.try_get(1)?)))
 }
 
 /// Leaves out all events of some tasks, if those of all tasks exceed their bound. Returns whether there may
 /// be more to leave out.
-async fn empty_some(writing: &PostgresTransaction<'_>) -> Result<bool, Error> {
+async fn empty_some(writing: &PostgresTransaction<'_>) -> Result<bool, PostgresError> {
     let recorder = &writing.state.recorder;
     let mut excess = sizes(writing).await?.1.saturating_sub(number(recorder.bounds.total));
     if excess <= 0 {

@@ -1,5 +1,6 @@
 //! The open transaction of the writing task, and the operations in it.
 
+use super::error::PostgresError;
 use super::hints::HintSender;
 use super::timeline_rows::TimelineRows;
 use crate::audit_buffer::AuditBuffer;
@@ -17,9 +18,10 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
 use toolyard_task::TaskId;
+use toolyard_task::wire::Timestamp;
 
 /// Also keeps a key that was about to be removed. Statements that use an existing key do not lock
 /// it.
@@ -69,20 +71,40 @@ pub(super) struct PostgresTransaction<'a> {
 }
 
 impl PostgresTransaction<'_> {
-    pub(super) async fn rows(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    pub(super) async fn rows(
+        &self,
+        sql: &str,
+        given: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, PostgresError> {
         let statement = self.on.prepare_cached(sql).await?;
-        self.on.query(&statement, given).await
+        Ok(self.on.query(&statement, given).await?)
     }
 
     /// Runs a statement and returns the number of affected rows.
-    pub(super) async fn execute(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<u64, Error> {
+    pub(super) async fn execute(
+        &self,
+        sql: &str,
+        given: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, PostgresError> {
         let statement = self.on.prepare_cached(sql).await?;
-        self.on.execute(&statement, given).await
+        Ok(self.on.execute(&statement, given).await?)
     }
 
     /// Adds to the audit entries.
     pub(super) fn log(&self, add: impl FnOnce(&mut Lines)) {
         add(&mut self.lines.lock());
+    }
+
+    /// Adds these entries.
+    pub(super) fn log_all(&self, at: Timestamp, bodies: &[String]) {
+        self.log(|lines| bodies.iter().for_each(|body| lines.push(at, body)));
+    }
+
+    /// The time of the server.
+    pub(super) async fn time(&self) -> Result<Timestamp, PostgresError> {
+        let rows = self.rows("SELECT store_time($1)", &[&self.state.floor.get()]).await?;
+        let now = rows.first().map_or(Ok(self.state.floor.get()), |row| row.try_get(0))?;
+        Ok(self.state.floor.saw(now))
     }
 
     /// Adds to the rows of timelines. The transaction must have locked their tasks.
@@ -105,47 +127,51 @@ impl PostgresTransaction<'_> {
 #[async_trait]
 pub(super) trait Operation: QueuedWrite {
     /// Runs it within a transaction that may yet be rolled back; then it is attempted again.
-    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error>;
+    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), PostgresError>;
 }
 
+/// An operation with the value that each attempt borrows.
 #[async_trait]
-impl<T, F> Operation for PendingWrite<T, F>
+impl<V, T, F> Operation for PendingWrite<T, (V, F)>
 where
+    V: Send + Sync,
     T: Send,
-    F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync,
+    F: for<'a> Fn(&'a PostgresTransaction<'a>, &'a V) -> BoxFuture<'a, Result<T, PostgresError>>
+        + Send
+        + Sync,
 {
-    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error> {
-        self.result = Some((self.operation)(writing).await?);
+    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), PostgresError> {
+        let (value, operation) = &self.operation;
+        self.result = Some(operation(writing, value).await?);
         Ok(())
     }
 }
 
 #[async_trait]
 impl<W: Operation> Operation for Relaxed<W> {
-    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error> {
+    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), PostgresError> {
         self.0.attempt(writing).await
     }
 }
 
-/// An operation that changes this task, or none, and whose result goes to `reply`.
-pub(super) fn pending<T, F>(task: Option<TaskId>, operation: F, reply: Reply<T>) -> Box<dyn Operation>
+/// An operation on this value that changes this task, or none, and whose result goes to `reply`.
+pub(super) fn pending<V, T, F>(
+    task: Option<TaskId>,
+    value: V,
+    operation: F,
+    reply: Reply<T>,
+) -> PendingWrite<T, (V, F)>
 where
-    T: Send + 'static,
-    F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a PostgresTransaction<'a>, &'a V) -> BoxFuture<'a, Result<T, PostgresError>>,
 {
-    Box::new(PendingWrite { operation, result: None, task, reply })
-}
-
-/// As [`pending`], for an operation that may be lost in a power failure.
-pub(super) fn pending_unflushed<F>(task: TaskId, operation: F, reply: Reply<()>) -> Box<dyn Operation>
-where
-    F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<(), Error>> + Send + Sync + 'static,
-{
-    Box::new(Relaxed(PendingWrite { operation, result: None, task: Some(task), reply }))
+    PendingWrite { operation: (value, operation), result: None, task, reply }
 }
 
 /// Makes sure that the key of a sealed value is in the store.
-pub(super) async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>) -> Result<(), Error> {
+pub(super) async fn sealed(
+    writing: &PostgresTransaction<'_>,
+    key: Option<KeyId>,
+) -> Result<(), PostgresError> {
     if let Some(key) = key {
         writing.execute(SEALED, &[&&key.0[..]]).await?;
     }

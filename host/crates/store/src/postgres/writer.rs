@@ -10,7 +10,7 @@
 //! the server does not come back.
 
 use super::connections::PostgresLocation;
-use super::error::{failed, silent, unreadable};
+use super::error::{PostgresError, failed, silent, unreadable};
 use super::transaction::{Operation, PostgresTransaction, WriterState, pending};
 use super::{audit, sessions, timeline};
 use crate::group_commit::{Committer, Database, Queue, QueueLimits, RETRY_PAUSE, TransactionError};
@@ -62,23 +62,36 @@ impl Writer {
         Self { queue, task: Mutex::new(Some(tokio::spawn(committer.run()))) }
     }
 
-    /// Runs `operation` in a transaction and returns when it is durable. It is attempted again if
-    /// another operation in its transaction fails or the connection breaks.
-    pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
+    /// Runs `operation` on `value` in a transaction and returns when it is durable. It is attempted
+    /// again if another operation in its transaction fails or the connection breaks.
+    pub(super) async fn write<V, T, F>(&self, value: V, operation: F) -> Result<T, StoreError>
     where
+        V: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a PostgresTransaction<'a>, &'a V) -> BoxFuture<'a, Result<T, PostgresError>>
+            + Send
+            + Sync
+            + 'static,
     {
-        self.write_to(None, operation).await
+        self.write_to(None, value, operation).await
     }
 
     /// As [`Writer::write`], for an operation that changes this task.
-    pub(super) async fn write_to<T, F>(&self, task: Option<TaskId>, operation: F) -> Result<T, StoreError>
+    pub(super) async fn write_to<V, T, F>(
+        &self,
+        task: Option<TaskId>,
+        value: V,
+        operation: F,
+    ) -> Result<T, StoreError>
     where
+        V: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a PostgresTransaction<'a>, &'a V) -> BoxFuture<'a, Result<T, PostgresError>>
+            + Send
+            + Sync
+            + 'static,
     {
-        self.queue.write(|reply| pending(task, operation, reply)).await
+        self.queue.write(|reply| Box::new(pending(task, value, operation, reply))).await
     }
 
     /// Completes the queued operations and ends the task. A second call does nothing.
@@ -122,7 +135,7 @@ impl Database for PostgresDatabase {
         let silence = self.silence;
         let done = match tokio::time::timeout(silence, attempt(&on, &self.state, self.number, writes)).await {
             Ok(Ok(done)) => done,
-            Ok(Err(error)) if is_transient(&error) => {
+            Ok(Err(PostgresError::Database(error))) if is_transient(&error) => {
                 return Err(TransactionError::Unavailable(failed(error)));
             }
             Ok(Err(error)) => {
@@ -130,7 +143,7 @@ impl Database for PostgresDatabase {
                 if matches!(back, Ok(Ok(()))) {
                     self.on = Some(on);
                 }
-                return Err(TransactionError::Rejected { error: failed(error), is_lasting: false });
+                return Err(TransactionError::Rejected { error: error.into(), is_lasting: false });
             }
             Err(_) => return Err(TransactionError::Unavailable(silent(silence))),
         };
@@ -174,8 +187,7 @@ impl Database for PostgresDatabase {
         for (task, waiting) in self.state.timeline.take(anyway, now) {
             writes.push(timeline::write_reports(&self.state.recorder, task, waiting));
         }
-        let touched = self.state.last_seen.take(anyway, now);
-        if !touched.is_empty() {
+        if let Some(touched) = self.state.last_seen.take(anyway, now) {
             writes.push(sessions::write_last_seen(touched));
         }
         writes
@@ -215,7 +227,7 @@ async fn attempt(
     state: &WriterState,
     number: i64,
     writes: &mut [Box<dyn Operation>],
-) -> Result<CommittedChanges, Error> {
+) -> Result<CommittedChanges, PostgresError> {
     let writing = PostgresTransaction {
         on,
         state,
@@ -233,7 +245,7 @@ async fn attempt(
     let (begun, numbered, attempts) = tokio::join!(biased; begin, numbered, attempts);
     begun?;
     // The first refused statement; the server refuses the following ones because of it.
-    attempts.into_iter().collect::<Result<(), Error>>()?;
+    attempts.into_iter().collect::<Result<(), PostgresError>>()?;
     numbered?;
     let lines = std::mem::take(&mut *writing.lines.lock());
     let rows = std::mem::take(&mut *writing.timeline.lock());

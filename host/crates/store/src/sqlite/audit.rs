@@ -2,8 +2,8 @@
 //! written just before the commit, so it exists if and only if they do.
 
 use super::SqliteStore;
-use super::error::{corrupt, failed};
-use super::rows::{self, number};
+use super::error::SqliteError;
+use super::rows::{self, blob, number};
 use super::transaction::{Operation, SqliteTransaction};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
@@ -51,9 +51,9 @@ pub(super) fn notes(
 }
 
 /// Writes the row of a transaction, if it has any entries.
-pub(super) fn insert(on: &Connection, lines: &Lines) -> rusqlite::Result<()> {
+pub(super) fn insert(on: &Connection, lines: &Lines) -> Result<(), SqliteError> {
     if !lines.is_empty() {
-        on.prepare_cached(INSERT)?.execute(params![number(lines.stands_for()), lines.as_bytes()])?;
+        rows::execute(on, INSERT, params![number(lines.stands_for()), lines.as_bytes()])?;
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ impl AuditStore for SqliteStore {
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            writing.on.prepare_cached(FORGET)?.execute(params![number(up_to)]).map(drop)
+            writing.execute(FORGET, params![number(up_to)]).map(drop)
         };
         self.writer.write(operation).await
     }
@@ -96,16 +96,15 @@ impl AuditStore for SqliteStore {
     }
 }
 
-fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
+fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, SqliteError> {
     let name: String = rows::only(on, NAME, [])?;
-    let mut statement = on.prepare_cached(PENDING).map_err(failed)?;
-    let mut rows = statement.query(params![limit]).map_err(failed)?;
+    let mut statement = on.prepare_cached(PENDING)?;
+    let mut rows = statement.query(params![limit])?;
     let (mut batches, mut length) = (Vec::new(), 0);
-    while let Some(row) = rows.next().map_err(failed)? {
-        let number: i64 = row.get(0).map_err(failed)?;
-        let lines = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
+    while let Some(row) = rows.next()? {
+        let (number, lines) = (row.get::<_, i64>(0)?, blob(row, 1)?);
         length += lines.len();
-        let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
+        let text = std::str::from_utf8(lines).map_err(|_| CodecError::NotText)?;
         batches.push(audit_lines::batch(&name, number.unsigned_abs(), text));
         if length > MAX_READ_BYTES {
             break;
@@ -114,14 +113,13 @@ fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
     Ok(batches)
 }
 
-fn trim(writing: &mut SqliteTransaction<'_>, bytes: u64) -> rusqlite::Result<u64> {
-    let over: i64 = writing.on.prepare_cached(OVER)?.query_row(params![number(bytes)], |row| row.get(0))?;
+fn trim(writing: &mut SqliteTransaction<'_>, bytes: u64) -> Result<u64, SqliteError> {
+    let over: i64 = rows::only(writing.on, OVER, params![number(bytes)])?;
     if over == 0 {
         return Ok(0);
     }
-    let lost: i64 = writing.on.prepare_cached(STANDS_FOR)?.query_row(params![over], |row| row.get(0))?;
-    writing.on.prepare_cached(FORGET)?.execute(params![over])?;
-    let lost = lost.unsigned_abs();
+    let lost = rows::count(writing.on, STANDS_FOR, params![over])?;
+    writing.execute(FORGET, params![over])?;
     writing.lines.push_lost(writing.clock.now(), lost, "not_exported_in_time");
     Ok(lost)
 }

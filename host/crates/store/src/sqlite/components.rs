@@ -1,7 +1,7 @@
 //! Components in `DATA/components`, one file each, named by its digest. The time of a file is the time at which
 //! the component was last put, by the store's clock.
 
-use super::error::{corrupt, failed};
+use super::error::SqliteError;
 use crate::components::{check, is_old};
 use bytes::Bytes;
 use rusqlite::{Connection, params};
@@ -33,7 +33,7 @@ pub(super) struct Components(pub(super) PathBuf);
 impl Components {
     pub(super) fn put(&self, digest: &Digest, bytes: &[u8], now: Timestamp) -> Result<(), StoreError> {
         // It also makes sure that the digest is safe as a name.
-        check(digest, bytes).map_err(corrupt)?;
+        check(digest, bytes)?;
         self.write(digest, bytes, now).map_err(unavailable)
     }
 
@@ -64,7 +64,7 @@ impl Components {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read.map_err(unavailable)?,
         };
-        check(digest, &bytes).map_err(corrupt)?;
+        check(digest, &bytes)?;
         Ok(Some(bytes.into()))
     }
 
@@ -97,7 +97,7 @@ pub(super) fn sweep(
     components: &Components,
     keep: &[Digest],
     now: Timestamp,
-) -> Result<u32, StoreError> {
+) -> Result<u32, SqliteError> {
     let mut removed = 0;
     for digest in keep.iter().filter(|digest| is_name(&digest.0)) {
         match File::open(components.0.join(&digest.0)).and_then(|file| file.set_modified(time(now))) {
@@ -107,11 +107,8 @@ pub(super) fn sweep(
     }
     for name in components.old(now).map_err(unavailable)? {
         let is_component = is_name(&name);
-        if is_component {
-            let mut named = on.prepare_cached(NAMED).map_err(failed)?;
-            if named.exists(params![name]).map_err(failed)? {
-                continue;
-            }
+        if is_component && on.prepare_cached(NAMED)?.exists(params![name])? {
+            continue;
         }
         match fs::remove_file(components.0.join(&name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}

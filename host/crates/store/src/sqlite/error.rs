@@ -2,6 +2,7 @@
 
 use crate::backup::BackupError;
 use crate::key_id::KeyId;
+use crate::operation_error::OperationError;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
 use toolyard_task::StoreError;
@@ -117,6 +118,24 @@ impl SqliteOpenError {
     }
 }
 
+/// Why an operation on the file failed.
+pub(super) type SqliteError = OperationError<rusqlite::Error>;
+
+impl From<rusqlite::Error> for SqliteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<SqliteError> for StoreError {
+    fn from(error: SqliteError) -> Self {
+        match error {
+            SqliteError::Database(error) => failed(error),
+            SqliteError::Store(error) => error,
+        }
+    }
+}
+
 /// The error for a caller after a failure of SQLite.
 pub(super) fn failed(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
@@ -131,9 +150,4 @@ pub(super) fn failed(error: rusqlite::Error) -> StoreError {
         },
         Some(_) => StoreError::Unavailable(error.into()),
     }
-}
-
-/// The error for a record that cannot be decoded or encoded.
-pub(super) fn corrupt(error: crate::codec::CodecError) -> StoreError {
-    StoreError::Corrupt(error.into())
 }

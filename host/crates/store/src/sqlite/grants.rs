@@ -1,13 +1,13 @@
 //! Grants in SQLite: in the table `permission`.
 
-use super::error::{corrupt, failed};
+use super::error::SqliteError;
 use super::transaction::SqliteTransaction;
 use super::{SqliteStore, rows};
 use crate::audit_lines;
 use crate::codec::{decode, encode};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use toolyard_task::audit::Entry;
+use toolyard_task::audit::{By, Entry};
 use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
 use toolyard_task::{AccessRequest, Digest, Owner, StoreError};
 
@@ -24,17 +24,16 @@ const OVER: &str = "
         LIMIT -1 OFFSET ?3)";
 const STANDING: &str =
     "SELECT record FROM permission WHERE owner = ?1 AND plugin = ?2 AND digest = ?3 AND wanted = ?4";
-const READ: &str = "SELECT record FROM permission WHERE id = ?1";
 const LIST: &str = "
     SELECT record FROM permission INDEXED BY permission_by_given
     WHERE (given, id) > (?1, ?2) ORDER BY given, id LIMIT ?3";
-const REVOKE: &str = "DELETE FROM permission WHERE id = ?1";
+const REVOKE: &str = "DELETE FROM permission WHERE id = ?1 RETURNING record";
 
 #[async_trait]
 impl GrantStore for SqliteStore {
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
-        self.writer.write(move |writing| give(writing, &grant, most, &bodies)).await?
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries)?;
+        self.writer.write(move |writing| give(writing, &grant, most, &bodies)).await
     }
 
     async fn standing(
@@ -49,24 +48,18 @@ impl GrantStore for SqliteStore {
         self.readers.read(operation).await
     }
 
-    async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError> {
-        self.readers.read(move |on| rows::first(on, READ, [id.to_string()], stored)).await
-    }
-
     async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError> {
         let (given, id) =
             after.map_or((i64::MIN, String::new()), |after| (after.given_at.0, after.id.to_string()));
         self.readers.read(move |on| rows::all(on, LIST, params![given, id, limit], stored)).await
     }
 
-    async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
+    async fn revoke(&self, id: GrantId, by: &By) -> Result<Option<Grant>, StoreError> {
+        let (audited, by) = (self.state.audit.on, by.clone());
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let revoked = writing.on.prepare_cached(REVOKE)?.execute(params![id.to_string()])? > 0;
-            if revoked {
-                let now = writing.clock.now();
-                bodies.iter().for_each(|body| writing.lines.push(now, body));
-            }
+            let revoked = rows::first(writing.on, REVOKE, [id.to_string()], stored)?;
+            let entries: Vec<_> = revoked.iter().map(|grant| Entry::revoked(grant, &by)).collect();
+            writing.log(writing.clock.now(), &audit_lines::bodies(audited, &entries)?);
             Ok(revoked)
         };
         self.writer.write(operation).await
@@ -78,7 +71,7 @@ fn give(
     grant: &Grant,
     most: u32,
     bodies: &[String],
-) -> rusqlite::Result<Result<Option<Grant>, StoreError>> {
+) -> Result<Option<Grant>, SqliteError> {
     let session = match &grant.owner {
         Owner::Session(id) => Some(id.as_str()),
         Owner::Local | Owner::Anyone | Owner::Subject { .. } => None,
@@ -86,32 +79,21 @@ fn give(
     if let Some(session) = session
         && !writing.on.prepare_cached(SESSION)?.exists(params![session])?
     {
-        return Ok(Ok(None));
+        return Ok(None);
     }
     let now = writing.clock.now();
     let grant = Grant { given_at: now, ..grant.clone() };
-    let record = match encode(&grant) {
-        Ok(record) => record,
-        Err(error) => return Ok(Err(error)),
-    };
+    let record = encode(&grant)?;
     let (id, owner, wanted) = (grant.id.to_string(), grant.owner.key(), grant.wanted.key());
-    writing.on.prepare_cached(FORMER)?.execute(params![owner, grant.plugin, grant.digest.0, wanted])?;
-    writing.on.prepare_cached(INSERT)?.execute(params![
-        id,
-        owner,
-        grant.plugin,
-        grant.digest.0,
-        wanted,
-        session,
-        now.0,
-        record
-    ])?;
-    writing.on.prepare_cached(OVER)?.execute(params![owner, id, most.saturating_sub(1)])?;
-    bodies.iter().for_each(|body| writing.lines.push(now, body));
-    Ok(Ok(Some(grant)))
+    writing.execute(FORMER, params![owner, grant.plugin, grant.digest.0, wanted])?;
+    let given = params![id, owner, grant.plugin, grant.digest.0, wanted, session, now.0, record];
+    writing.execute(INSERT, given)?;
+    writing.execute(OVER, params![owner, id, most.saturating_sub(1)])?;
+    writing.log(now, bodies);
+    Ok(Some(grant))
 }
 
 /// A grant, from the column record.
-fn stored(row: &Row<'_>) -> Result<Grant, StoreError> {
-    decode(row.get_ref(0).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?)
+fn stored(row: &Row<'_>) -> Result<Grant, SqliteError> {
+    Ok(decode(rows::text(row, 0)?)?)
 }

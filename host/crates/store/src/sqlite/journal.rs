@@ -1,17 +1,16 @@
 //! Journals in SQLite. An append joins the transaction that other callers share.
 
 use super::blocking::blocking;
-use super::error::{corrupt, failed};
+use super::error::SqliteError;
 use super::rows::{self, id};
 use super::transaction::SqliteTransaction;
 use super::{SqliteStore, components};
-use crate::encryption::{Column, Sealing};
+use crate::encryption::Sealing;
 use crate::journal_encoding::{ChunkReader, EncodedChunks, StoredFence, decode, fence_columns, fence_in};
-use crate::reencryption::{MAX_BYTES, ReencryptionReport, StoredBody};
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalHead, JournalStore};
+use rusqlite::{Connection, Row, params};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, JournalHead, JournalStore};
 use toolyard_task::store::TaskStore as _;
 use toolyard_task::{Digest, Fence, Owner, StoreError, TaskId};
 
@@ -58,21 +57,24 @@ const ENDED: &str = "
     SELECT task.id, journal.bytes FROM journal JOIN task ON task.seq = journal.task
     WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT ?1";
 
-const NEXT: &str = "
-    SELECT journal_chunk.seq, task.id, journal_chunk.number, journal_chunk.body
-    FROM journal_chunk JOIN task ON task.seq = journal_chunk.task
-    WHERE journal_chunk.seq > ?1 ORDER BY journal_chunk.seq";
-const RESEAL: &str = "UPDATE journal_chunk SET body = ?2 WHERE seq = ?1";
-
 /// Creates the journal of a new task, in the row `seq`.
-pub(super) fn insert(on: &Connection, seq: i64, fence: Fence, component: &Digest) -> rusqlite::Result<()> {
+pub(super) fn insert(
+    writing: &SqliteTransaction<'_>,
+    seq: i64,
+    fence: Fence,
+    component: &Digest,
+) -> Result<(), SqliteError> {
     let (incarnation, attempt) = fence_columns(Some(fence));
-    on.prepare_cached(INSERT)?.execute(params![seq, incarnation, attempt, component.0]).map(drop)
+    writing.execute(INSERT, params![seq, incarnation, attempt, component.0]).map(drop)
 }
 
 /// Lets this run append to the journal of a task, in the row `seq`, and no other one.
-pub(super) fn move_fence(on: &Connection, seq: i64, fence: (i64, i64)) -> rusqlite::Result<()> {
-    on.prepare_cached(MOVE_FENCE)?.execute(params![seq, fence.0, fence.1]).map(drop)
+pub(super) fn move_fence(
+    writing: &SqliteTransaction<'_>,
+    seq: i64,
+    fence: (i64, i64),
+) -> Result<(), SqliteError> {
+    writing.execute(MOVE_FENCE, params![seq, fence.0, fence.1]).map(drop)
 }
 
 /// Appends the last chunks of the task in the row `seq`, which ends, if they follow the stored ones.
@@ -80,15 +82,14 @@ pub(super) fn append_last(
     writing: &SqliteTransaction<'_>,
     seq: i64,
     last: &EncodedChunks,
-) -> rusqlite::Result<()> {
-    let given = params![seq, last.at, last.until, last.entries, last.bytes];
-    match writing.on.prepare_cached(APPEND_LAST)?.execute(given)? {
+) -> Result<(), SqliteError> {
+    match writing.execute(APPEND_LAST, params![seq, last.at, last.until, last.entries, last.bytes])? {
         0 => Ok(()),
         _ => insert_chunks(writing.on, seq, last),
     }
 }
 
-fn insert_chunks(on: &Connection, journal: i64, new: &EncodedChunks) -> rusqlite::Result<()> {
+fn insert_chunks(on: &Connection, journal: i64, new: &EncodedChunks) -> Result<(), SqliteError> {
     let mut insert = on.prepare_cached(INSERT_CHUNK)?;
     for ((number, entries), body) in (new.at..).zip(new.entries_of_each()).zip(&new.bodies) {
         insert.execute(params![journal, number, entries, body])?;
@@ -98,37 +99,34 @@ fn insert_chunks(on: &Connection, journal: i64, new: &EncodedChunks) -> rusqlite
 
 #[async_trait]
 impl JournalStore for SqliteStore {
-    async fn append_chunks(
+    async fn write_chunks(
         &self,
         task: TaskId,
         fence: Fence,
         at: u32,
         chunks: Vec<Chunk>,
-        flush: Flush,
+        how: ChunkWrite,
     ) -> Result<Appended, StoreError> {
-        let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
-        self.write_chunks(new, flush).await
+        let new = EncodedChunks::of(&self.sealing, (task, fence), at, chunks, how)?;
+        let sealing = self.sealing.clone();
+        fail_point!("append", "before");
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
+            let written = write_chunks(writing, &sealing, &new)?;
+            fail_point!("append", "uncommitted", written == Appended::Done);
+            Ok(written)
+        };
+        let written = self.writer.write_by(how.flush(), operation).await?;
+        fail_point!("append", "committed", written == Appended::Done);
+        Ok(written)
     }
 
     async fn journal(&self, task: TaskId) -> Result<Option<JournalHead>, StoreError> {
-        let head = |row: &Row<'_>| head(row).map_err(failed);
         self.readers.read(move |on| rows::first(on, HEAD, params![task.0.as_bytes()], head)).await
     }
 
     async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError> {
         let sealing = self.sealing.clone();
         self.readers.read(move |on| chunks(on, &sealing, task, from, max_bytes)).await
-    }
-
-    async fn restart_journal(
-        &self,
-        task: TaskId,
-        fence: Fence,
-        at: u32,
-        chunks: Vec<Chunk>,
-    ) -> Result<Appended, StoreError> {
-        let new = EncodedChunks::of(&self.sealing, task, fence, at, chunks).map_err(corrupt)?;
-        self.write_chunks(EncodedChunks { replaces: true, ..new }, Flush::Now).await
     }
 
     async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
@@ -168,28 +166,14 @@ impl JournalStore for SqliteStore {
 
     async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
         let ended = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
-        let ended = move |row: &Row<'_>| ended(row).map_err(failed);
         self.readers.read(move |on| rows::all(on, ENDED, params![limit], ended)).await
     }
 }
 
 impl SqliteStore {
-    async fn write_chunks(&self, new: EncodedChunks, flush: Flush) -> Result<Appended, StoreError> {
-        let sealing = self.sealing.clone();
-        fail_point!("append", "before");
-        let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let written = write_chunks(writing, &sealing, &new)?;
-            fail_point!("append", "uncommitted", matches!(written, Ok(Appended::Done)));
-            Ok(written)
-        };
-        let written = self.writer.write_by(flush, operation).await?;
-        fail_point!("append", "committed", matches!(written, Ok(Appended::Done)));
-        written
-    }
-
     async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<bool, StoreError> {
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            Ok(writing.on.prepare_cached(sql)?.execute(params![task.0.as_bytes()])? > 0)
+            Ok(writing.execute(sql, params![task.0.as_bytes()])? > 0)
         };
         self.writer.write(operation).await
     }
@@ -199,49 +183,42 @@ fn write_chunks(
     writing: &mut SqliteTransaction<'_>,
     sealing: &Sealing,
     new: &EncodedChunks,
-) -> rusqlite::Result<Result<Appended, StoreError>> {
+) -> Result<Appended, SqliteError> {
     let (incarnation, attempt) = fence_columns(Some(new.fence));
     let sql = if new.replaces { RESTART } else { APPEND };
     let id = new.task.0.as_bytes();
     let given = params![id, incarnation, attempt, new.at, new.until, new.entries, new.bytes];
-    let journal = writing.on.prepare_cached(sql)?.query_row(given, |row| row.get::<_, i64>(0)).optional()?;
+    let journal = rows::first(writing.on, sql, given, |row| Ok(row.get::<_, i64>(0)?))?;
     let Some(journal) = journal else { return repeated(writing.on, sealing, new) };
     if new.replaces {
-        writing.on.prepare_cached(REPLACE)?.execute(params![journal, new.at])?;
+        writing.execute(REPLACE, params![journal, new.at])?;
     }
     insert_chunks(writing.on, journal, new)?;
     writing.counts.sealed(writing.on, sealing.key())?;
-    Ok(Ok(Appended::Done))
+    Ok(Appended::Done)
 }
 
 /// The answer to an append that does not follow the stored chunks.
-fn repeated(
-    on: &Connection,
-    sealing: &Sealing,
-    new: &EncodedChunks,
-) -> rusqlite::Result<Result<Appended, StoreError>> {
+fn repeated(on: &Connection, sealing: &Sealing, new: &EncodedChunks) -> Result<Appended, SqliteError> {
     let fence = |row: &Row<'_>| {
         let fence = fence_in(row.get(0)?, row.get(1)?);
         Ok(StoredFence { fence, first: row.get(2)?, next: row.get(3)? })
     };
-    let stored = on.prepare_cached(FENCE)?.query_row(params![new.task.0.as_bytes()], fence).optional()?;
+    let stored = rows::first(on, FENCE, params![new.task.0.as_bytes()], fence)?;
     if let Some(answer) = new.unless_repeated(stored) {
-        return Ok(Ok(answer));
+        return Ok(answer);
     }
     let mut found = Vec::new();
     let mut statement = on.prepare_cached(CHUNKS)?;
     let mut rows = statement.query(params![new.task.0.as_bytes(), new.at])?;
     for number in new.at..new.until {
         let Some(row) = rows.next()? else { break };
-        match decode(sealing, new.task, number, row.get(3)?, row.get(4)?) {
-            Ok(chunk) => found.push(chunk),
-            Err(error) => return Ok(Err(corrupt(error))),
-        }
+        found.push(decode(sealing, new.task, number, row.get(3)?, row.get(4)?)?);
     }
-    Ok(Ok(new.compared(&found, stored.map_or(new.at, |stored| stored.next))))
+    Ok(new.compared(&found, stored.map_or(new.at, |stored| stored.next)))
 }
 
-fn head(row: &Row<'_>) -> rusqlite::Result<JournalHead> {
+fn head(row: &Row<'_>) -> Result<JournalHead, SqliteError> {
     Ok(JournalHead {
         fence: fence_in(row.get(0)?, row.get(1)?),
         first: row.get(2)?,
@@ -258,57 +235,20 @@ fn chunks(
     task: TaskId,
     from: u32,
     max_bytes: u64,
-) -> Result<Vec<Chunk>, StoreError> {
-    let mut statement = on.prepare_cached(CHUNKS).map_err(failed)?;
-    let mut rows = statement.query(params![task.0.as_bytes(), from]).map_err(failed)?;
+) -> Result<Vec<Chunk>, SqliteError> {
+    let mut statement = on.prepare_cached(CHUNKS)?;
+    let mut rows = statement.query(params![task.0.as_bytes(), from])?;
     let mut reader = ChunkReader::new(sealing, task, from, max_bytes);
     let mut end = 0;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let (first, next) = (row.get::<_, u32>(0).map_err(failed)?, row.get(1).map_err(failed)?);
-        if from < first {
+    while let Some(row) = rows.next()? {
+        if from < row.get::<_, u32>(0)? {
             return Ok(Vec::new());
         }
-        end = next;
-        let Some(number) = row.get::<_, Option<i64>>(2).map_err(failed)? else { break };
-        let (entries, body) = (row.get(3).map_err(failed)?, row.get(4).map_err(failed)?);
-        if !reader.add(number, entries, body).map_err(corrupt)? {
+        end = row.get(1)?;
+        let Some(number) = row.get(2)? else { break };
+        if !reader.add(number, row.get(3)?, row.get(4)?)? {
             return Ok(reader.chunks);
         }
     }
-    reader.end(end).map_err(corrupt)
-}
-
-/// Encrypts the next chunks after this row again. Returns the last row that was examined; `None` at the end of
-/// the table.
-pub(super) fn reseal(
-    writing: &mut SqliteTransaction<'_>,
-    after: i64,
-    from: &Sealing,
-    to: &Sealing,
-    done: &mut ReencryptionReport,
-) -> rusqlite::Result<Option<i64>> {
-    let (mut found, mut bytes) = (Vec::new(), 0);
-    let mut next = writing.on.prepare_cached(NEXT)?;
-    let mut rows = next.query(params![after])?;
-    while bytes < MAX_BYTES
-        && let Some(row) = rows.next()?
-    {
-        let body: Vec<u8> = row.get(3)?;
-        bytes += body.len();
-        found.push((row.get::<_, i64>(0)?, id(row, 1)?, row.get::<_, u32>(2)?, body));
-    }
-    // No row may change while the walk reads it.
-    drop(rows);
-    let (mut last, mut written) = (None, false);
-    for (seq, task, number, body) in found {
-        last = Some(seq);
-        if let Some(body) = StoredBody(body).anew(task, Column::Journal { number }, from, to, done) {
-            writing.on.prepare_cached(RESEAL)?.execute(params![seq, body.0])?;
-            written = true;
-        }
-    }
-    if written {
-        writing.counts.sealed(writing.on, to.key())?;
-    }
-    Ok(last)
+    Ok(reader.end(end)?)
 }

@@ -1,6 +1,6 @@
 //! Keys in SQLite.
 
-use super::error::{corrupt, failed};
+use super::error::SqliteError;
 use super::transaction::SqliteTransaction;
 use super::{SqliteStore, rows};
 use crate::codec::CodecError;
@@ -43,7 +43,7 @@ impl KeyStore for SqliteStore {
         let fresh = secret()?;
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let key = insert(writing, used_for, newest(writing.on, used_for)? + 1, fresh)?;
-            writing.on.prepare_cached(FORGET)?.execute(params![used_for.as_str(), keep.max(1)])?;
+            writing.execute(FORGET, params![used_for.as_str(), keep.max(1)])?;
             Ok(key)
         };
         self.writer.write(operation).await
@@ -52,8 +52,7 @@ impl KeyStore for SqliteStore {
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             forget_used(writing)?;
-            let added = writing.on.prepare_cached(USE_UP)?.execute(params![id.as_bytes(), until.0])?;
-            Ok(added == 1)
+            Ok(writing.execute(USE_UP, params![id.as_bytes(), until.0])? == 1)
         };
         self.writer.write(operation).await
     }
@@ -61,33 +60,26 @@ impl KeyStore for SqliteStore {
 
 /// Writes as many meaningless bytes as a large change has: a single page may fit where a change
 /// does not. The next [`forget_used`] removes them.
-pub(super) fn probe(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
-    writing
-        .on
-        .prepare_cached("INSERT OR IGNORE INTO used (id, until) VALUES (zeroblob(131072), 0)")?
-        .execute([])?;
-    Ok(())
+pub(super) fn probe(writing: &mut SqliteTransaction<'_>) -> Result<(), SqliteError> {
+    let sql = "INSERT OR IGNORE INTO used (id, until) VALUES (zeroblob(131072), 0)";
+    writing.execute(sql, []).map(drop)
 }
 
 /// Forgets states that have expired.
-pub(super) fn forget_used(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
-    writing.on.prepare_cached(FORGET_USED)?.execute(params![writing.clock.now().0]).map(drop)
+pub(super) fn forget_used(writing: &mut SqliteTransaction<'_>) -> Result<(), SqliteError> {
+    writing.execute(FORGET_USED, params![writing.clock.now().0]).map(drop)
 }
 
-fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, SqliteError> {
     rows::all(on, READ, [used_for.as_str()], |row| {
-        let secret = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
-        let length = secret.len();
-        Ok(Key {
-            id: row.get(0).map_err(failed)?,
-            secret: secret.try_into().map_err(|_| corrupt(CodecError::Length(length)))?,
-            created_at: Timestamp(row.get(2).map_err(failed)?),
-        })
+        let secret = rows::blob(row, 1)?;
+        let secret = secret.try_into().map_err(|_| CodecError::Length(secret.len()))?;
+        Ok(Key { id: row.get(0)?, secret, created_at: Timestamp(row.get(2)?) })
     })
 }
 
-fn newest(on: &Connection, used_for: KeyUse) -> rusqlite::Result<u32> {
-    on.prepare_cached(NEWEST)?.query_row(params![used_for.as_str()], |row| row.get(0))
+fn newest(on: &Connection, used_for: KeyUse) -> Result<u32, SqliteError> {
+    rows::only(on, NEWEST, params![used_for.as_str()])
 }
 
 fn insert(
@@ -95,13 +87,8 @@ fn insert(
     used_for: KeyUse,
     id: u32,
     secret: [u8; 32],
-) -> rusqlite::Result<Key> {
+) -> Result<Key, SqliteError> {
     let created_at = writing.clock.now();
-    writing.on.prepare_cached(INSERT)?.execute(params![
-        used_for.as_str(),
-        id,
-        secret.as_slice(),
-        created_at.0
-    ])?;
+    writing.execute(INSERT, params![used_for.as_str(), id, secret.as_slice(), created_at.0])?;
     Ok(Key { id, secret, created_at })
 }

@@ -6,8 +6,8 @@
 //! process lives. Hence the lock is taken before the row is committed.
 
 use super::SqliteStore;
-use super::error::failed;
-use super::rows::number;
+use super::error::SqliteError;
+use super::rows::{self, number};
 use super::transaction::SqliteTransaction;
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -91,10 +91,8 @@ impl NodeStore for SqliteStore {
         };
         let path = lock_file(&self.nodes, incarnation);
         let operation = move |on: &Connection| {
-            let known = on
-                .prepare_cached(KNOWN)
-                .and_then(|mut statement| statement.exists(params![number(incarnation.0)]));
-            Ok(known.map_err(failed)? && node.holds(&path))
+            let known = on.prepare_cached(KNOWN)?.exists(params![number(incarnation.0)])?;
+            Ok(known && node.holds(&path))
         };
         let holds = self.readers.read(operation).await?;
         if !holds && let Some(node) = mine.take() {
@@ -118,7 +116,7 @@ impl NodeStore for SqliteStore {
         let mine = self.node.lock().await.as_ref().filter(|node| node.is_held()).map(|node| node.incarnation);
         let folder = self.nodes.clone();
         let operation = move |on: &Connection| {
-            let mut others = incarnations(on, HOLDERS).map_err(failed)?;
+            let mut others = incarnations(on, HOLDERS)?;
             others.retain(|other| Some(*other) != mine && !lives(&lock_file(&folder, *other)));
             Ok(others)
         };
@@ -139,8 +137,8 @@ impl NodeStore for SqliteStore {
 }
 
 /// Removes a host that no longer holds tasks.
-pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -> rusqlite::Result<()> {
-    if on.prepare_cached(FORGET)?.execute(params![number(incarnation.0)])? > 0 {
+pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -> Result<(), SqliteError> {
+    if rows::execute(on, FORGET, params![number(incarnation.0)])? > 0 {
         // Before the commit: a row without a file is dead anyway, whereas a file without a row
         // would stay forever.
         remove(&lock_file(folder, incarnation));
@@ -148,15 +146,14 @@ pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -
     Ok(())
 }
 
-fn register(writing: &SqliteTransaction<'_>, folder: &Path) -> rusqlite::Result<Arc<Node>> {
-    let pid = std::process::id();
-    writing.on.prepare_cached(INSERT)?.execute(params![pid, writing.clock.now().0])?;
+fn register(writing: &SqliteTransaction<'_>, folder: &Path) -> Result<Arc<Node>, SqliteError> {
+    writing.execute(INSERT, params![std::process::id(), writing.clock.now().0])?;
     // AUTOINCREMENT: a committed number is never assigned again.
     let incarnation = Incarnation(writing.on.last_insert_rowid().unsigned_abs());
     sweep(writing.on, folder);
     let lock = lock(folder, incarnation).map_err(|error| {
         let what = format!("{} cannot be locked: {error}", lock_file(folder, incarnation).display());
-        rusqlite::Error::ToSqlConversionFailure(io::Error::new(error.kind(), what).into())
+        StoreError::Unavailable(io::Error::new(error.kind(), what).into())
     })?;
     Ok(Arc::new(Node { incarnation, lock: Mutex::new(Some(lock)) }))
 }
@@ -208,10 +205,8 @@ fn sweep(on: &Connection, folder: &Path) {
     }
 }
 
-fn incarnations(on: &Connection, which: &str) -> rusqlite::Result<Vec<Incarnation>> {
-    let mut statement = on.prepare_cached(which)?;
-    let rows = statement.query_map([], |row| Ok(Incarnation(row.get::<_, i64>(0)?.unsigned_abs())))?;
-    rows.collect()
+fn incarnations(on: &Connection, which: &str) -> Result<Vec<Incarnation>, SqliteError> {
+    rows::all(on, which, [], |row| Ok(Incarnation(row.get::<_, i64>(0)?.unsigned_abs())))
 }
 
 fn remove(path: &Path) {
@@ -230,6 +225,6 @@ fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
 pub(super) fn farewell(
     node: Arc<Node>,
     folder: PathBuf,
-) -> impl FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static {
+) -> impl FnMut(&mut SqliteTransaction<'_>) -> Result<(), SqliteError> + Send + 'static {
     move |writing| forget(writing.on, &folder, node.incarnation)
 }

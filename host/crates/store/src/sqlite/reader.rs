@@ -1,6 +1,7 @@
 //! The threads that read. Each has its own connection, which sees the file as of the last commit
 //! and never waits for the writer.
 
+use super::error::SqliteError;
 use super::schema;
 use crate::group_commit::{QueueLimits, closed, place};
 use crate::metrics::Metrics;
@@ -54,7 +55,7 @@ impl Readers {
     pub(super) async fn read<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         let began = Instant::now();
         let place = place(&self.places, self.wait).await?;
@@ -62,7 +63,7 @@ impl Readers {
         let job: Job = Box::new(move |on| {
             // No caller waits any longer, which is harmless for a read.
             if !reply.is_closed() {
-                let _ = reply.send(operation(on));
+                let _ = reply.send(operation(on).map_err(StoreError::from));
             }
             drop(place);
         });

@@ -2,7 +2,7 @@
 
 mod statements;
 
-use super::error::failed;
+use super::error::SqliteError;
 use super::rows::{self, id, summary};
 use crate::codec;
 use crate::encryption::Sealing;
@@ -12,7 +12,7 @@ use statements::{FETCH, LATEST, ONE, SPAN, counted, of_all, ordered, windowed};
 use std::collections::BTreeSet;
 use toolyard_task::search::{Direction, OrderBy, Page, Search, SortOrder};
 use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Owner, StoreError, TaskId};
+use toolyard_task::{Owner, TaskId};
 
 /// The cost of reading a row of the table, in rows of an index.
 const FETCHED: u32 = 3;
@@ -22,14 +22,14 @@ pub(super) fn search(
     search: &Search,
     now: Timestamp,
     sealing: &Sealing,
-) -> Result<Page, StoreError> {
+) -> Result<Page, SqliteError> {
     // All statements read one snapshot; otherwise a change between two statements could move a task
     // past both.
-    let moment = on.unchecked_transaction().map_err(failed)?;
+    let moment = on.unchecked_transaction()?;
     let plan = SearchPlan::new(search, rows::only(&moment, SPAN, [])?);
     let page = IndexReader { on: &moment, plan, owner: search.owner.as_ref().map(Owner::key), now, sealing }
         .page()?;
-    moment.finish().map_err(failed)?;
+    moment.finish()?;
     Ok(page)
 }
 
@@ -52,7 +52,7 @@ struct IndexReader<'a> {
 }
 
 impl IndexReader<'_> {
-    fn page(&self) -> Result<Page, StoreError> {
+    fn page(&self) -> Result<Page, SqliteError> {
         let mut page = self.plan.page(self.found()?);
         if self.plan.ends_at_latest()
             && let Some(next) = &mut page.next
@@ -63,7 +63,7 @@ impl IndexReader<'_> {
         Ok(page)
     }
 
-    fn found(&self) -> Result<FoundTasks, StoreError> {
+    fn found(&self) -> Result<FoundTasks, SqliteError> {
         match self.plan.access() {
             RowAccess::Nothing => Ok(FoundTasks::default()),
             RowAccess::Ids(ids) => self.sorted(self.named(ids)?),
@@ -80,7 +80,7 @@ impl IndexReader<'_> {
     }
 
     /// Walks the index of the order, which is merged from those of several states.
-    fn in_order(&self) -> Result<FoundTasks, StoreError> {
+    fn in_order(&self) -> Result<FoundTasks, SqliteError> {
         let (by, direction) = (self.plan.order.by, self.plan.order.direction);
         let (start, start_id) = self.plan.start();
         let ranges: Vec<String> = match &self.owner {
@@ -90,21 +90,18 @@ impl IndexReader<'_> {
             }
             None => vec![of_all(direction)],
         };
-        let mut statements = ranges
-            .iter()
-            .map(|sql| self.on.prepare_cached(sql))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(failed)?;
+        let mut statements =
+            ranges.iter().map(|sql| self.on.prepare_cached(sql)).collect::<Result<Vec<_>, _>>()?;
         let given = params![self.owner, start, start_id.as_bytes(), self.plan.end()];
         let mut streams = Vec::new();
         for statement in &mut statements {
-            streams.push(Stream::new(statement.query(given).map_err(failed)?, self.plan.order)?);
+            streams.push(Stream::new(statement.query(given)?, self.plan.order)?);
         }
         self.taken(std::iter::from_fn(|| next(&mut streams, self.plan.order).transpose()))
     }
 
     /// Whether the window on the other time has no more tasks than `most`.
-    fn window_fits(&self, most: u32) -> Result<bool, StoreError> {
+    fn window_fits(&self, most: u32) -> Result<bool, SqliteError> {
         let (first, last) = self.plan.other.bounds();
         let by = self.plan.other_time();
         let mut left = most;
@@ -118,10 +115,10 @@ impl IndexReader<'_> {
     }
 
     /// All tasks within the window on the other time.
-    fn within_window(&self) -> Result<Vec<IndexRow>, StoreError> {
+    fn within_window(&self) -> Result<Vec<IndexRow>, SqliteError> {
         let (first, last) = self.plan.other.bounds();
         let by = self.plan.other_time();
-        let one = |row: &Row<'_>| index_row(row, self.plan.order).map_err(failed);
+        let one = |row: &Row<'_>| index_row(row, self.plan.order);
         let mut all = Vec::new();
         for state in self.ranges(by, true) {
             let given = params![self.owner, first, last];
@@ -131,8 +128,8 @@ impl IndexReader<'_> {
     }
 
     /// The tasks with these ids.
-    fn named(&self, ids: &BTreeSet<TaskId>) -> Result<Vec<IndexRow>, StoreError> {
-        let one = |row: &Row<'_>| index_row(row, self.plan.order).map_err(failed);
+    fn named(&self, ids: &BTreeSet<TaskId>) -> Result<Vec<IndexRow>, SqliteError> {
+        let one = |row: &Row<'_>| index_row(row, self.plan.order);
         let mut all = Vec::new();
         for id in ids {
             all.extend(rows::first(self.on, ONE, params![id.0.as_bytes(), self.owner], one)?);
@@ -141,7 +138,7 @@ impl IndexReader<'_> {
     }
 
     /// Sorts the rows that were found, and takes a page of them.
-    fn sorted(&self, mut all: Vec<IndexRow>) -> Result<FoundTasks, StoreError> {
+    fn sorted(&self, mut all: Vec<IndexRow>) -> Result<FoundTasks, SqliteError> {
         let (start, end) = (self.plan.start(), self.plan.end());
         match self.plan.order.direction {
             Direction::Ascending => {
@@ -160,8 +157,8 @@ impl IndexReader<'_> {
     /// ends: most of the tasks may be gone.
     fn taken(
         &self,
-        rows: impl Iterator<Item = Result<IndexRow, StoreError>>,
-    ) -> Result<FoundTasks, StoreError> {
+        rows: impl Iterator<Item = Result<IndexRow, SqliteError>>,
+    ) -> Result<FoundTasks, SqliteError> {
         let (mut found, mut left, mut reached) = (FoundTasks::default(), MAX_INDEX_ROWS, None);
         for row in rows {
             let row = row?;
@@ -213,24 +210,21 @@ struct Stream<'s> {
 }
 
 impl<'s> Stream<'s> {
-    fn new(rows: Rows<'s>, order: SortOrder) -> Result<Self, StoreError> {
+    fn new(rows: Rows<'s>, order: SortOrder) -> Result<Self, SqliteError> {
         let mut stream = Self { rows, head: None };
         stream.advance(order)?;
         Ok(stream)
     }
 
     /// Returns the head and replaces it with the next row.
-    fn advance(&mut self, order: SortOrder) -> Result<Option<IndexRow>, StoreError> {
-        let next = match self.rows.next().map_err(failed)? {
-            Some(row) => Some(index_row(row, order).map_err(failed)?),
-            None => None,
-        };
+    fn advance(&mut self, order: SortOrder) -> Result<Option<IndexRow>, SqliteError> {
+        let next = self.rows.next()?.map(|row| index_row(row, order)).transpose()?;
         Ok(std::mem::replace(&mut self.head, next))
     }
 }
 
 /// The next task among all streams.
-fn next(streams: &mut [Stream<'_>], order: SortOrder) -> Result<Option<IndexRow>, StoreError> {
+fn next(streams: &mut [Stream<'_>], order: SortOrder) -> Result<Option<IndexRow>, SqliteError> {
     let heads = streams.iter_mut().filter(|stream| stream.head.is_some());
     let key = |stream: &&mut Stream<'_>| stream.head.as_ref().map(|row| row.key);
     let chosen = match order.direction {
@@ -240,7 +234,7 @@ fn next(streams: &mut [Stream<'_>], order: SortOrder) -> Result<Option<IndexRow>
     chosen.map_or(Ok(None), |stream| stream.advance(order))
 }
 
-fn index_row(row: &Row<'_>, order: SortOrder) -> rusqlite::Result<IndexRow> {
+fn index_row(row: &Row<'_>, order: SortOrder) -> Result<IndexRow, SqliteError> {
     let (created, updated) = (Timestamp(row.get(2)?), Timestamp(row.get(3)?));
     Ok(IndexRow { seq: row.get(0)?, key: (order.time(created, updated), id(row, 1)?), created, updated })
 }

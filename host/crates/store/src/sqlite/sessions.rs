@@ -1,12 +1,13 @@
 //! Sessions in SQLite.
 
-use super::error::failed;
+use super::error::SqliteError;
 use super::transaction::SqliteTransaction;
 use super::{SqliteStore, rows};
 use crate::codec::{decode, encode, remembered};
 use crate::refusal::StoreRefusal;
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
+use std::collections::HashMap;
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{SessionId, StoreError};
@@ -35,7 +36,7 @@ const SWEEP: &str = "
 #[async_trait]
 impl SessionStore for SqliteStore {
     async fn open(&self, session: Session, most: u32) -> Result<Session, StoreError> {
-        self.writer.write(move |writing| open(writing, &session, most)).await?
+        self.writer.write(move |writing| open(writing, &session, most)).await
     }
 
     async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
@@ -56,13 +57,13 @@ impl SessionStore for SqliteStore {
 
     async fn remember(&self, session: &Session) -> Result<bool, StoreError> {
         let session = session.clone();
-        self.writer.write(move |writing| remember(writing.on, &session)).await?
+        self.writer.write(move |writing| remember(writing, &session)).await
     }
 
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
         let id = id.clone();
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let closed = writing.on.prepare_cached(CLOSE)?.execute(params![id.0])? > 0;
+            let closed = writing.execute(CLOSE, params![id.0])? > 0;
             writing.counts.sessions_changed(-i32::from(closed));
             Ok(closed)
         };
@@ -73,7 +74,7 @@ impl SessionStore for SqliteStore {
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let idle = i64::try_from(idle_ms).unwrap_or(i64::MAX);
             let until = writing.clock.now().0.saturating_sub(idle);
-            let swept = writing.on.prepare_cached(SWEEP)?.execute(params![until])?;
+            let swept = writing.execute(SWEEP, params![until])?;
             writing.counts.sessions_changed(-i32::try_from(swept).unwrap_or(i32::MAX));
             Ok(u32::try_from(swept).unwrap_or(u32::MAX))
         };
@@ -81,51 +82,45 @@ impl SessionStore for SqliteStore {
     }
 }
 
-fn open(
-    writing: &mut SqliteTransaction<'_>,
-    session: &Session,
-    most: u32,
-) -> rusqlite::Result<Result<Session, StoreError>> {
+fn open(writing: &mut SqliteTransaction<'_>, session: &Session, most: u32) -> Result<Session, SqliteError> {
     let now = writing.clock.now();
     let session = Session { created_at: now, seen_at: now, ..session.clone() };
-    let record = match encode(&session) {
-        Ok(record) => record,
-        Err(error) => return Ok(Err(error)),
-    };
+    let record = encode(&session)?;
     // Counted beforehand, in case the number is not yet known.
     let mut count = writing.counts.sessions(writing.on)?.saturating_add(1);
-    if writing.on.prepare_cached(INSERT)?.execute(params![session.id.0, now.0, record])? == 0 {
-        return Ok(Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into())));
+    if writing.execute(INSERT, params![session.id.0, now.0, record])? == 0 {
+        return Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into()).into());
     }
     writing.counts.sessions_changed(1);
     // All others may have live tasks; then there are too many for a while.
-    while count > most && writing.on.prepare_cached(EVICT)?.execute(params![session.id.0])? > 0 {
+    while count > most && writing.execute(EVICT, params![session.id.0])? > 0 {
         writing.counts.sessions_changed(-1);
         count -= 1;
     }
-    Ok(Ok(session))
+    Ok(session)
 }
 
 /// Read and written in one transaction, so that no other field of the session comes from the
 /// caller's copy, which may be old.
-fn remember(on: &Connection, set: &Session) -> rusqlite::Result<Result<bool, StoreError>> {
-    let record: Option<String> =
-        on.prepare_cached(RECORD)?.query_row(params![set.id.0], |row| row.get(0)).optional()?;
-    let Some(record) = record else { return Ok(Ok(false)) };
-    match remembered(&record, set) {
-        Ok(changed) => on.prepare_cached(REMEMBER)?.execute(params![set.id.0, changed]).map(|_| Ok(true)),
-        Err(error) => Ok(Err(error)),
-    }
+fn remember(writing: &SqliteTransaction<'_>, set: &Session) -> Result<bool, SqliteError> {
+    let changed = |row: &Row<'_>| Ok(remembered(rows::text(row, 0)?, set)?);
+    let Some(changed) = rows::first(writing.on, RECORD, params![set.id.0], changed)? else {
+        return Ok(false);
+    };
+    writing.execute(REMEMBER, params![set.id.0, changed])?;
+    Ok(true)
 }
 
 /// A session, from the columns seen and record.
-fn stored(row: &Row<'_>) -> Result<Session, StoreError> {
-    let record: String = row.get(1).map_err(failed)?;
-    Ok(Session { seen_at: Timestamp(row.get(0).map_err(failed)?), ..decode(&record)? })
+fn stored(row: &Row<'_>) -> Result<Session, SqliteError> {
+    Ok(Session { seen_at: Timestamp(row.get(0)?), ..decode(rows::text(row, 1)?)? })
 }
 
 /// Writes when sessions were last seen.
-pub(super) fn write_last_seen(on: &Connection, touched: &[(SessionId, Timestamp)]) -> rusqlite::Result<()> {
+pub(super) fn write_last_seen(
+    on: &Connection,
+    touched: &HashMap<SessionId, Timestamp>,
+) -> Result<(), SqliteError> {
     let mut statement = on.prepare_cached(SEEN)?;
     for (id, at) in touched {
         statement.execute(params![id.0, at.0])?;

@@ -1,10 +1,10 @@
 //! Tasks in SQLite.
 
 use super::counts::{LiveChange, LiveTasks};
-use super::error::corrupt;
+use super::error::SqliteError;
 use super::rows::{self, ids, number, summary, task};
 use super::transaction::SqliteTransaction;
-use super::{SqliteStore, journal, kept, search};
+use super::{SqliteStore, journal, search};
 use crate::audit_lines;
 use crate::codec::{self, CodecError, LAST_LIVE};
 use crate::encryption::Sealing;
@@ -13,16 +13,18 @@ use crate::refusal::StoreRefusal;
 use crate::task_encoding::{EncodedTask, bytes_of};
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 use toolyard_task::audit::Entry;
+use toolyard_task::erasure::OwnerKeys;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
+    TaskQuestion, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::{TaskStatus, Timestamp};
-use toolyard_task::{Incarnation, Owner, StoreError, TaskId};
+use toolyard_task::{Owner, StoreError, TaskId};
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
 /// second look-up would cost more than it saves.
@@ -71,7 +73,7 @@ const DUE: &str = "SELECT id FROM task INDEXED BY task_by_due WHERE due <= ?1 OR
 
 const HELD: &str = "
     SELECT id FROM task INDEXED BY live_task_by_incarnation
-    WHERE incarnation = ?1 AND status <= 2 ORDER BY id";
+    WHERE incarnation = ?1 AND incarnation > 0 AND status <= 2 ORDER BY id LIMIT ?2";
 
 /// The tasks that have been due for longest take turns by their owners. Those behind them wait, so that this
 /// reads few entries of the index, however many tasks are due.
@@ -84,22 +86,38 @@ const WAKEABLE: &str = "
 const ASKING: &str = "
     SELECT id FROM task INDEXED BY task_by_status_created
     WHERE owner = ?1 AND status = ?2 ORDER BY created, id LIMIT ?3";
+const LIVE: &str = "
+    SELECT id FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status <= 2 LIMIT ?4";
 const PARKED: &str = "SELECT count(*) FROM task INDEXED BY parked_task WHERE wake IS NOT NULL";
+
+/// The bytes kept for tasks. An index contains all values for the sums, so no change has to write a counter.
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated";
+const BYTES_OF: &str =
+    "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated WHERE owner = ?1";
+/// The record of each task contains its owner.
+const LARGEST: &str = "
+    SELECT task.id, status, created, updated, record, sum FROM (
+        SELECT owner, sum(bytes) AS sum, min(id) AS id FROM task INDEXED BY task_by_owner_updated
+        GROUP BY owner ORDER BY sum DESC LIMIT ?1) AS most
+    JOIN task ON task.id = most.id ORDER BY sum DESC";
+const ENDED: &str = "
+    SELECT id, status, created, updated, record, bytes FROM task INDEXED BY task_by_owner_updated
+    WHERE owner = ?1 AND status > 2 ORDER BY updated, id LIMIT ?2";
 
 const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?2";
 
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota, records: Records) -> Result<Task, CreateError> {
-        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
-        let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;
-        let new = NewTask::of(task, &self.sealing).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit)?;
+        let record = self.state.recorder.record(task.id, records.timeline)?;
+        let new = NewTask::of(task, &self.sealing)?;
         fail_point!("create", "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let created = create(writing, &new, quota)?;
             fail_point!("create", "uncommitted", created.is_ok());
             if let Ok((task, seq)) = &created {
-                bodies.iter().for_each(|body| writing.lines.push(task.created_at, body));
+                writing.log(task.created_at, &bodies);
                 record.write(writing, *seq, &RunRecord::of(task), task.created_at)?;
             }
             Ok(created.map(|(task, _)| task))
@@ -127,18 +145,18 @@ impl TaskStore for SqliteStore {
     async fn commit(&self, task: &Task, records: Records) -> Result<CommitStatus, StoreError> {
         #[cfg(feature = "failpoints")]
         let what = toolyard_failpoint::what(task, &records);
-        let change = EncodedTask::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit).map_err(corrupt)?;
-        let record = self.state.recorder.record(task.id, records.timeline).map_err(corrupt)?;
-        let last = records.journal.map(|last| EncodedChunks::of_end(&self.sealing, task, last));
-        let last = last.transpose().map_err(corrupt)?;
+        let change = EncodedTask::of(task, &self.sealing)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &records.audit)?;
+        let record = self.state.recorder.record(task.id, records.timeline)?;
+        let last =
+            records.journal.map(|last| EncodedChunks::of_end(&self.sealing, task, last)).transpose()?;
         let (at, run) = (task.updated_at, RunRecord::of(task));
         fail_point!(what, "before");
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             let written = write(writing, &change, last.as_ref())?;
             fail_point!(what, "uncommitted", written.is_some());
             let Some(seq) = written else { return Ok(CommitStatus::Stale) };
-            bodies.iter().for_each(|body| writing.lines.push(at, body));
+            writing.log(at, &bodies);
             let at = writing.clock.now().max(at);
             record.write(writing, seq, &run, at)?;
             Ok(CommitStatus::Done)
@@ -160,60 +178,67 @@ impl TaskStore for SqliteStore {
         self.readers.read(move |on| search::search(on, &query, now, &sealing)).await
     }
 
-    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+    async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let now = self.state.clock.now();
-        self.readers.read(move |on| ids(on, DUE, params![now.0, limit])).await
-    }
-
-    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
-        if incarnation == Incarnation::NOBODY {
-            return Ok(Vec::new());
-        }
-        self.readers.read(move |on| ids(on, HELD, params![number(incarnation.0)])).await
-    }
-
-    async fn wakeable(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.state.clock.now();
-        self.readers.read(move |on| ids(on, WAKEABLE, params![now.0, codec::IN_TURNS, limit])).await
-    }
-
-    async fn asking(&self, owner: &Owner, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let (owner, status) = (owner.key(), codec::status(TaskStatus::InputRequired));
-        self.readers.read(move |on| ids(on, ASKING, params![owner, status, limit])).await
+        let operation = move |on: &Connection| match question {
+            TaskQuestion::Due => ids(on, DUE, params![now.0, limit]),
+            TaskQuestion::HeldBy(incarnation) => ids(on, HELD, params![number(incarnation.0), limit]),
+            TaskQuestion::WaitingElsewhere { .. } => Ok(Vec::new()),
+            TaskQuestion::Wakeable => ids(on, WAKEABLE, params![now.0, codec::IN_TURNS, limit]),
+            TaskQuestion::Asking(owner) => {
+                ids(on, ASKING, params![owner.key(), codec::status(TaskStatus::InputRequired), limit])
+            }
+            TaskQuestion::LiveOf(owner) => {
+                let OwnerKeys { one, from, until } = owner.keys();
+                ids(on, LIVE, params![one, from, until, limit])
+            }
+        };
+        self.readers.read(operation).await
     }
 
     async fn count_parked(&self) -> Result<u64, StoreError> {
         self.readers.read(|on| rows::count(on, PARKED, [])).await
     }
 
-    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
-        let ids = ids.to_vec();
+    async fn remove(
+        &self,
+        tasks: Vec<(TaskId, Vec<Entry>)>,
+        removable: Removable,
+    ) -> Result<u32, StoreError> {
+        let audited = self.state.audit.on;
+        let tasks = tasks.iter().map(|(id, entries)| Ok((*id, audit_lines::bodies(audited, entries)?)));
+        let tasks = tasks.collect::<Result<Vec<_>, StoreError>>()?;
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let now = writing.clock.now();
-            let mut statement = writing.on.prepare_cached(REMOVE)?;
             let mut removed = 0;
-            for id in &ids {
-                removed += statement.execute(params![id.0.as_bytes(), now.0])?;
+            for (id, bodies) in &tasks {
+                if remove(writing, *id, removable)? {
+                    removed += 1;
+                    writing.log(writing.clock.now(), bodies);
+                }
             }
-            Ok(u32::try_from(removed).unwrap_or(u32::MAX))
+            Ok(removed)
         };
         self.writer.write(operation).await
     }
 
     async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        kept::bytes(self, of).await
+        let of = of.map(Owner::key);
+        let operation = move |on: &Connection| match of {
+            Some(of) => rows::count(on, BYTES_OF, [of]),
+            None => rows::count(on, BYTES, []),
+        };
+        self.readers.read(operation).await
     }
 
     async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
-        kept::largest_owners(self, limit).await
+        let sealing = self.sealing.clone();
+        let largest = self.readers.read(move |on| with_bytes(on, LARGEST, params![limit], &sealing)).await?;
+        Ok(largest.into_iter().map(|(task, bytes)| (task.owner, bytes)).collect())
     }
 
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
-        kept::ended_first(self, of, limit).await
-    }
-
-    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-        kept::discard(self, tasks).await
+        let (of, sealing) = (of.key(), self.sealing.clone());
+        self.readers.read(move |on| with_bytes(on, ENDED, params![of, limit], &sealing)).await
     }
 
     fn hints(&self) -> Box<dyn Hints> {
@@ -240,19 +265,11 @@ impl NewTask {
         Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
     }
 
-    /// Writes `task`, which is this one with its final times. Returns the number of its row; `None` if its id was not
-    /// new.
-    fn insert(
-        &self,
-        writing: &mut SqliteTransaction<'_>,
-        task: &Task,
-    ) -> rusqlite::Result<Result<Option<i64>, StoreError>> {
-        let record = match self.sealing.record_of(task) {
-            Ok(record) => record,
-            Err(error) => return Ok(Err(corrupt(error))),
-        };
+    /// Writes `task`, which is this one with its final times. Returns the number of its row.
+    fn insert(&self, writing: &mut SqliteTransaction<'_>, task: &Task) -> Result<i64, SqliteError> {
+        let record = self.sealing.record_of(task)?;
         let inline = (self.arguments.len() <= MAX_INLINE_ARGUMENTS).then_some(&self.arguments[..]);
-        let inserted = writing.on.prepare_cached(INSERT)?.execute(params![
+        let given = params![
             task.id.0.as_bytes(),
             self.owner,
             task.session.as_ref().map(|session| session.as_str()),
@@ -266,23 +283,23 @@ impl NewTask {
             inline,
             self.outcome,
             bytes_of(&record, &self.arguments, self.outcome.as_deref()),
-        ])?;
-        if inserted == 0 {
-            return Ok(Ok(None));
+        ];
+        if writing.execute(INSERT, given)? == 0 {
+            return Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into());
         }
         let seq = writing.on.last_insert_rowid();
         if inline.is_none() {
-            writing.on.prepare_cached(INSERT_ARGUMENTS)?.execute(params![seq, &self.arguments[..]])?;
+            writing.execute(INSERT_ARGUMENTS, params![seq, &self.arguments[..]])?;
         }
         if let Some(fence) = task.journal_fence() {
-            journal::insert(writing.on, seq, fence, &task.digest)?;
+            journal::insert(writing, seq, fence, &task.digest)?;
         }
         if task.is_live() {
             let parked = i32::from(codec::wake(task).is_some());
             writing.counts.live_changed(&self.owner, LiveChange { live: 1, parked });
         }
         writing.counts.sealed(writing.on, self.sealing.key())?;
-        Ok(Ok(Some(seq)))
+        Ok(seq)
     }
 }
 
@@ -290,7 +307,7 @@ fn create(
     writing: &mut SqliteTransaction<'_>,
     new: &NewTask,
     quota: Quota,
-) -> rusqlite::Result<Result<(Task, i64), CreateError>> {
+) -> Result<Result<(Task, i64), CreateError>, SqliteError> {
     let LiveTasks { live, parked } = writing.counts.live_of(writing.on, &new.owner)?;
     if live.saturating_sub(parked) >= quota.per_owner {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }));
@@ -304,11 +321,8 @@ fn create(
     let now = writing.clock.now();
     let started_at = new.task.started_at.map(|_| now);
     let task = Task { created_at: now, updated_at: now, started_at, ..new.task.clone() };
-    Ok(match new.insert(writing, &task)? {
-        Ok(Some(seq)) => Ok((task, seq)),
-        Ok(None) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
-        Err(error) => Err(error.into()),
-    })
+    let seq = new.insert(writing, &task)?;
+    Ok(Ok((task, seq)))
 }
 
 /// Returns the number of the row that was written; `None` if the change is stale.
@@ -316,7 +330,7 @@ fn write(
     writing: &mut SqliteTransaction<'_>,
     change: &EncodedTask,
     last: Option<&EncodedChunks>,
-) -> rusqlite::Result<Option<i64>> {
+) -> Result<Option<i64>, SqliteError> {
     let mut find = writing.on.prepare_cached(FIND)?;
     let mut rows = find.query(params![change.id.0.as_bytes(), change.version.wrapping_sub(1)])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -329,23 +343,15 @@ fn write(
     let parked = i32::from(change.wake.is_some()) - i32::from(wake.is_some());
     let owner: Option<String> = if (live, parked) == (0, 0) { None } else { Some(row.get(2)?) };
     drop(rows);
-    writing.on.prepare_cached(UPDATE)?.execute(params![
-        seq,
-        change.status,
-        change.updated,
-        change.version,
-        change.record,
-        change.outcome,
-        change.bytes,
-    ])?;
+    let EncodedTask { status, updated, version, record, outcome, bytes, .. } = change;
+    writing.execute(UPDATE, params![seq, status, updated, version, record, outcome, bytes])?;
     writing.counts.spanned(writing.on, change.span)?;
     writing.counts.sealed(writing.on, change.key)?;
     if moved {
-        let given = params![seq, change.due, change.incarnation, change.wake];
-        writing.on.prepare_cached(UPDATE_MORE)?.execute(given)?;
+        writing.execute(UPDATE_MORE, params![seq, change.due, change.incarnation, change.wake])?;
     }
     if let Some(fence) = change.journal {
-        journal::move_fence(writing.on, seq, fence)?;
+        journal::move_fence(writing, seq, fence)?;
     }
     if let Some(last) = last {
         journal::append_last(writing, seq, last)?;
@@ -361,7 +367,7 @@ fn list(
     query: &ListQuery,
     now: Timestamp,
     sealing: &Sealing,
-) -> Result<Vec<Summary>, StoreError> {
+) -> Result<Vec<Summary>, SqliteError> {
     let (created, after) = match &query.after {
         Some(after) => (after.created_at.0, &after.id.0.as_bytes()[..]),
         None => (i64::MIN, &[][..]),
@@ -371,6 +377,29 @@ fn list(
         Some(owner) => rows::all(on, LIST_OF, params![created, after, now.0, query.limit, owner], read),
         None => rows::all(on, LIST, params![created, after, now.0, query.limit], read),
     }
+}
+
+/// The summaries of an answer, each with the number in its sixth column.
+fn with_bytes(
+    on: &Connection,
+    sql: &str,
+    given: impl Params,
+    sealing: &Sealing,
+) -> Result<Vec<(Summary, u64)>, SqliteError> {
+    rows::all(on, sql, given, |row| Ok((summary(row, sealing)?, row.get::<_, i64>(5)?.unsigned_abs())))
+}
+
+/// Removes a task. Returns whether it was there and removable.
+pub(super) fn remove(
+    writing: &SqliteTransaction<'_>,
+    id: TaskId,
+    removable: Removable,
+) -> Result<bool, SqliteError> {
+    let until = match removable {
+        Removable::Gone => writing.clock.now().0,
+        Removable::Ended => i64::MAX,
+    };
+    Ok(writing.execute(REMOVE, params![id.0.as_bytes(), until])? == 1)
 }
 
 #[cfg(test)]

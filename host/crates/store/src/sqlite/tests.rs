@@ -1,4 +1,5 @@
 use super::*;
+use crate::Backend as _;
 use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,11 +7,11 @@ use tempfile::TempDir;
 use toolyard_store_contract::journal::{chunk, recorded};
 use toolyard_store_contract::timeline::{log, timeline};
 use toolyard_store_contract::{
-    AMPLE, BOUND, ManualClock, START, Store, TTL, change, created, eventually, finish, owner, result,
+    AMPLE, BOUND, ManualClock, START, Store, TTL, change, created, eventually, finish, owner, remove, result,
     session, task,
 };
 use toolyard_task::audit::{AuditStore, By, Entry};
-use toolyard_task::journal::{Appended, Flush, JournalStore as _, LastChunks};
+use toolyard_task::journal::{Appended, ChunkWrite, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
 use toolyard_task::store::{CommitStatus, CreateError, Hint, Records};
 use toolyard_task::timeline::TimelineStore as _;
@@ -129,8 +130,8 @@ async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
     let made = created(&*store, task(&owner("a"))).await;
     let made = finish(&*store, &made, result()).await;
     let incarnation = store.register().await.expect("registers").incarnation;
-    store.shut_down().await;
-    store.shut_down().await;
+    store.clone().shut_down().await;
+    store.clone().shut_down().await;
     let closed = store.read(made.id, None).await;
     assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
     assert!(store.register().await.is_err(), "a store that is closed takes part in nothing");
@@ -399,12 +400,15 @@ async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
     let mut at = 0;
     for (chunks, flush, flushes) in [(3, Flush::Later, 0), (0, Flush::Now, 1), (1, Flush::Now, 2)] {
         for _ in 0..chunks {
-            let appended = store.append_chunks(made.id, made.fence, at, vec![chunk(at, 9)], flush).await;
+            let appended = store
+                .write_chunks(made.id, made.fence, at, vec![chunk(at, 9)], ChunkWrite::Append(flush))
+                .await;
             assert_eq!(appended.expect("answers"), Appended::Done);
             at += 1;
         }
         if chunks == 0 {
-            let appended = store.append_chunks(made.id, made.fence, at, Vec::new(), flush).await;
+            let appended =
+                store.write_chunks(made.id, made.fence, at, Vec::new(), ChunkWrite::Append(flush)).await;
             assert_eq!(appended.expect("answers"), Appended::Done);
         }
         assert_eq!(flushed(&registry) - before, flushes);
@@ -464,7 +468,7 @@ async fn the_timelines_that_ended_first_give_way() {
         }
         assert_eq!(kinds, [1, 1, 4, 4, 4], "a gap is left of the oldest");
         clock.advance(TTL);
-        assert_eq!(store.remove(&made).await.expect("removes"), 5);
+        assert_eq!(remove(&*store, &made).await, 5);
         store.tidy_timeline().await.expect("tidies");
         let mut runs = Vec::new();
         for id in &made {

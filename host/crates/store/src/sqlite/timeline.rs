@@ -2,17 +2,16 @@
 //! wait in a buffer and join the next transaction.
 
 use super::SqliteStore;
-use super::error::{corrupt, failed};
+use super::error::SqliteError;
 use super::rows::{self, id, number};
 use super::transaction::{Operation, SqliteTransaction};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
 use crate::group_commit::{PendingWrite, log_failure};
-use crate::reencryption::{ReencryptionReport, StoredBody};
 use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
 use crate::timeline_encoding::{EncodedEvent, EncodedNote, EventLength, MAX_SMALL_BYTES, Recorder};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use toolyard_task::timeline::{
     Cut, EventKind, LOST, NewEvent, RunRecord, Timeline, TimelineEvent, TimelineStore, cut,
 };
@@ -67,11 +66,6 @@ const ENDED: &str = "
     WHERE task IN (SELECT task FROM run WHERE ended IS NOT NULL AND bytes > 0)
     GROUP BY task HAVING count(*) = count(ended) AND sum(bytes) > ?2 ORDER BY max(ended) LIMIT ?1";
 
-const NEXT: &str = "
-    SELECT event.task, event.seq, event.body, task.id FROM run_event AS event JOIN task ON task.seq = event.task
-    WHERE (event.task, event.seq) > (?1, ?2) ORDER BY event.task, event.seq LIMIT ?3";
-const RESEAL: &str = "UPDATE run_event SET body = ?3 WHERE task = ?1 AND seq = ?2";
-
 /// The most records or tasks that one transaction tidies.
 const MAX_ROWS: i64 = 500;
 
@@ -101,15 +95,14 @@ impl Recorder {
         task: TaskRow,
         at: Timestamp,
         event: &EncodedEvent,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), SqliteError> {
         let EncodedEvent { attempt, kind, body } = event;
-        let mut insert = writing.on.prepare_cached(INSERT)?;
-        insert.execute(params![task.seq, attempt, at.0, kind.number(), body])?;
-        writing.counts.sealed(writing.on, self.sealing.key())
+        writing.execute(INSERT, params![task.seq, attempt, at.0, kind.number(), body])?;
+        Ok(writing.counts.sealed(writing.on, self.sealing.key())?)
     }
 
     /// Leaves out what exceeds the bound of one task.
-    fn trim(&self, on: &Connection, task: TaskRow) -> rusqlite::Result<()> {
+    fn trim(&self, on: &Connection, task: TaskRow) -> Result<(), SqliteError> {
         let limit = number(self.bounds.task);
         if bytes(on, task.id)? <= limit {
             return Ok(());
@@ -128,16 +121,14 @@ impl Recorder {
         task: TaskRow,
         events: &[EventLength],
         cut: Cut,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), SqliteError> {
         let (TaskRow { id, seq }, gap) = (task, EventKind::LeftOut.number());
         let (from, to) = (number(cut.from), number(cut.to));
-        let mut gaps = on.prepare_cached(GAPS)?;
-        let gaps = gaps.query_map(params![seq, from, to, gap], |row| row.get(0))?;
-        let gaps = gaps.collect::<Result<Vec<_>, _>>()?;
+        let gaps = rows::all(on, GAPS, params![seq, from, to, gap], |row| Ok(row.get(0)?))?;
         let Ok(body) = self.gap(id, events, cut, gaps) else { return Ok(()) };
-        on.prepare_cached(LEAVE_OUT)?.execute(params![seq, from, to])?;
-        on.prepare_cached(PUT_GAP)?.execute(params![seq, from, gap, body])?;
-        on.prepare_cached(COUNT_AGAIN)?.execute(params![id.0.as_bytes(), seq]).map(drop)
+        rows::execute(on, LEAVE_OUT, params![seq, from, to])?;
+        rows::execute(on, PUT_GAP, params![seq, from, gap, body])?;
+        rows::execute(on, COUNT_AGAIN, params![id.0.as_bytes(), seq]).map(drop)
     }
 
     /// The write of reports that have waited.
@@ -157,22 +148,20 @@ impl Recorder {
         writing: &mut SqliteTransaction<'_>,
         task: TaskId,
         notes: &[EncodedNote<Timestamp>],
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), SqliteError> {
         let key = task.0.as_bytes();
-        let seq = writing.on.prepare_cached(SEQ)?.query_row(params![key], |row| row.get(0)).optional()?;
+        let seq = rows::first(writing.on, SEQ, params![key], |row| Ok(row.get(0)?))?;
         let Some(seq) = seq else { return Ok(()) };
         let row = TaskRow { id: task, seq };
         for note in notes {
             match note {
                 EncodedNote::Usage { attempt, used } => {
                     let cpu = i64::try_from(used.cpu.as_micros()).unwrap_or(i64::MAX);
-                    let given = params![key, attempt, cpu, used.memory.map(number)];
-                    writing.on.prepare_cached(USED)?.execute(given)?;
+                    writing.execute(USED, params![key, attempt, cpu, used.memory.map(number)])?;
                 }
                 EncodedNote::Event { at, event } => {
                     self.insert(writing, row, *at, event)?;
-                    let given = params![key, event.attempt, event.body.len() as i64];
-                    writing.on.prepare_cached(GROWN)?.execute(given)?;
+                    writing.execute(GROWN, params![key, event.attempt, event.body.len() as i64])?;
                 }
             }
         }
@@ -188,14 +177,14 @@ impl EncodedRecord {
         seq: i64,
         run: &RunRecord,
         at: Timestamp,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), SqliteError> {
         if self.events.is_empty() {
             return Ok(());
         }
         let run = run.clone().committed_at(at);
         let key = self.task.0.as_bytes();
         let bytes: usize = self.events.iter().map(|event| event.body.len()).sum();
-        writing.on.prepare_cached(UPSERT)?.execute(params![
+        let given = params![
             key,
             run.attempt,
             run.tool,
@@ -207,9 +196,10 @@ impl EncodedRecord {
             run.ended.map(|at| at.0),
             run.outcome,
             bytes as i64,
-        ])?;
+        ];
+        writing.execute(UPSERT, given)?;
         if run.attempt > 1 {
-            writing.on.prepare_cached(LOSE)?.execute(params![key, run.attempt, at.0, LOST])?;
+            writing.execute(LOSE, params![key, run.attempt, at.0, LOST])?;
         }
         let row = TaskRow { id: self.task, seq };
         for event in &self.events {
@@ -252,28 +242,26 @@ fn timeline(
     task: TaskId,
     after: Option<u64>,
     limit: u32,
-) -> Result<Timeline, StoreError> {
+) -> Result<Timeline, SqliteError> {
     // Both statements read one snapshot, so that an event's attempt is always among the attempts.
-    let moment = on.unchecked_transaction().map_err(failed)?;
+    let moment = on.unchecked_transaction()?;
     let key = task.0.as_bytes();
-    let runs = rows::all(&moment, RUNS, params![key], |row| run(row).map_err(failed))?;
+    let runs = rows::all(&moment, RUNS, params![key], run)?;
     let given = params![key, after.map_or(0, number), i64::from(limit) + 1];
     let mut events = rows::all(&moment, PAGE, given, |row| {
-        let columns = |row: &Row<'_>| {
-            Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get::<_, i16>(3)?, row.get(4)?))
-        };
-        let (seq, attempt, at, kind, body) = columns(row).map_err(failed)?;
-        let kind = EventKind::of_number(kind).ok_or(CodecError::Event(kind)).map_err(corrupt)?;
-        let body = sealing.open(task, Column::Event, body).map_err(corrupt)?;
-        let body = RawJson::parse(body).map_err(|error| corrupt(CodecError::Body(error)))?;
-        Ok(TimelineEvent { seq: seq.unsigned_abs(), attempt, at: Timestamp(at), kind, body })
+        let kind = row.get(3)?;
+        let kind = EventKind::of_number(kind).ok_or(CodecError::Event(kind))?;
+        let body = sealing.open(task, Column::Event, row.get(4)?)?;
+        let body = RawJson::parse(body).map_err(CodecError::Body)?;
+        let (seq, at) = (row.get::<_, i64>(0)?.unsigned_abs(), Timestamp(row.get(2)?));
+        Ok(TimelineEvent { seq, attempt: row.get(1)?, at, kind, body })
     })?;
     let more = events.len() > limit as usize;
     events.truncate(limit as usize);
     Ok(Timeline { runs, events, more })
 }
 
-fn run(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+fn run(row: &Row<'_>) -> Result<RunRecord, SqliteError> {
     let time = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp));
     let count = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(i64::unsigned_abs));
     Ok(RunRecord {
@@ -292,25 +280,23 @@ fn run(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
     })
 }
 
-fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::Result<()> {
+fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> Result<(), SqliteError> {
     let (on, bounds) = (writing.on, recorder.bounds);
     let now = writing.clock.now();
     let old = now.0.saturating_sub(number(bounds.keep_ms));
-    on.prepare_cached(OLD)?.execute(params![old, MAX_ROWS])?;
-    let count = |sql| on.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
-    let too_many = count(ROWS)?.saturating_sub(number(bounds.rows));
+    writing.execute(OLD, params![old, MAX_ROWS])?;
+    let too_many = rows::only::<i64>(on, ROWS, [])?.saturating_sub(number(bounds.rows));
     if too_many > 0 {
-        on.prepare_cached(OLD)?.execute(params![i64::MAX, too_many.min(MAX_ROWS)])?;
+        writing.execute(OLD, params![i64::MAX, too_many.min(MAX_ROWS)])?;
     }
-    let mut excess = count(TOTAL)?.saturating_sub(number(bounds.total));
+    let mut excess = rows::only::<i64>(on, TOTAL, [])?.saturating_sub(number(bounds.total));
     if excess <= 0 {
         return Ok(());
     }
-    let mut ended = on.prepare_cached(ENDED)?;
-    let ended = ended.query_map(params![MAX_ROWS, MAX_SMALL_BYTES], |row| {
+    let ended = rows::all(on, ENDED, params![MAX_ROWS, MAX_SMALL_BYTES], |row| {
         Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?))
     })?;
-    for (id, before, seq) in ended.collect::<Result<Vec<_>, _>>()? {
+    for (id, before, seq) in ended {
         if excess <= 0 {
             break;
         }
@@ -323,7 +309,7 @@ fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> rusqlite::R
 
 impl Recorder {
     /// Leaves out all events of a task.
-    fn empty(&self, on: &Connection, task: TaskRow) -> rusqlite::Result<()> {
+    fn empty(&self, on: &Connection, task: TaskRow) -> Result<(), SqliteError> {
         let events = lengths(on, task)?;
         match (events.first(), events.last()) {
             (Some(first), Some(last)) => self.leave_out(on, task, &events, Cut { from: first.0, to: last.0 }),
@@ -333,45 +319,13 @@ impl Recorder {
 }
 
 /// The bytes of the events of a task.
-fn bytes(on: &Connection, task: TaskId) -> rusqlite::Result<i64> {
-    on.prepare_cached(BYTES)?.query_row(params![task.0.as_bytes()], |row| row.get(0))
+fn bytes(on: &Connection, task: TaskId) -> Result<i64, SqliteError> {
+    rows::only(on, BYTES, params![task.0.as_bytes()])
 }
 
-fn lengths(on: &Connection, task: TaskRow) -> rusqlite::Result<Vec<EventLength>> {
-    let mut read = on.prepare_cached(EVENTS)?;
-    let event = |row: &Row<'_>| {
+fn lengths(on: &Connection, task: TaskRow) -> Result<Vec<EventLength>, SqliteError> {
+    rows::all(on, EVENTS, params![task.seq], |row| {
         let kind = EventKind::of_number(row.get(1)?).unwrap_or(EventKind::LeftOut);
         Ok((row.get::<_, i64>(0)?.unsigned_abs(), kind, row.get::<_, i64>(2)?.unsigned_abs()))
-    };
-    read.query_map(params![task.seq], event)?.collect()
-}
-
-/// The last event that was examined: the row of its task, and its number.
-pub(super) type EventPosition = (i64, i64);
-
-/// Encrypts the next bodies again. Returns where it ended; `None` at the end of the table.
-pub(super) fn reseal(
-    writing: &mut SqliteTransaction<'_>,
-    after: EventPosition,
-    from: &Sealing,
-    to: &Sealing,
-    done: &mut ReencryptionReport,
-) -> rusqlite::Result<Option<EventPosition>> {
-    let mut next = writing.on.prepare_cached(NEXT)?;
-    let row = |row: &Row<'_>| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?, id(row, 3)?))
-    };
-    let found = next.query_map(params![after.0, after.1, MAX_ROWS], row)?.collect::<Result<Vec<_>, _>>()?;
-    let (mut last, mut written) = (None, false);
-    for (task, seq, body, id) in found {
-        last = Some((task, seq));
-        if let Some(body) = StoredBody(body).anew(id, Column::Event, from, to, done) {
-            writing.on.prepare_cached(RESEAL)?.execute(params![task, seq, body.0])?;
-            written = true;
-        }
-    }
-    if written {
-        writing.counts.sealed(writing.on, to.key())?;
-    }
-    Ok(last)
+    })
 }

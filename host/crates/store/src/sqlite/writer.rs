@@ -2,7 +2,7 @@
 //! block.
 
 use super::counts::Counts;
-use super::error::failed;
+use super::error::{SqliteError, failed};
 use super::transaction::{Operation, SqliteTransaction};
 use super::watch::Watch;
 use super::{audit, sessions};
@@ -69,7 +69,7 @@ impl Writer {
     pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+        F: FnMut(&mut SqliteTransaction<'_>) -> Result<T, SqliteError> + Send + 'static,
     {
         self.write_by(Flush::Now, operation).await
     }
@@ -78,7 +78,7 @@ impl Writer {
     pub(super) async fn write_by<T, F>(&self, flush: Flush, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+        F: FnMut(&mut SqliteTransaction<'_>) -> Result<T, SqliteError> + Send + 'static,
     {
         let write = |reply| -> Box<dyn Operation> {
             let pending = PendingWrite { operation, result: None, task: None, reply };
@@ -94,7 +94,7 @@ impl Writer {
     /// second call does nothing.
     pub(super) fn stop<F>(&self, last: Option<F>)
     where
-        F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
+        F: FnMut(&mut SqliteTransaction<'_>) -> Result<(), SqliteError> + Send + 'static,
     {
         let Some(thread) = self.thread.lock().take() else { return };
         let last = last.map(|last| unattended(last, log_resign_failed));
@@ -108,7 +108,7 @@ impl Writer {
 /// An operation that no caller waits for.
 fn unattended<F>(operation: F, log: fn(&StoreError)) -> Box<dyn Operation>
 where
-    F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
+    F: FnMut(&mut SqliteTransaction<'_>) -> Result<(), SqliteError> + Send + 'static,
 {
     Box::new(PendingWrite { operation, result: None, task: None, reply: log_failure(log) })
 }
@@ -142,7 +142,8 @@ impl Database for SqliteDatabase {
                     "cannot roll back transaction"
                 );
             }
-            TransactionError::Rejected { is_lasting: is_of_the_file(&error), error: failed(error) }
+            let is_lasting = matches!(&error, SqliteError::Database(error) if is_of_the_file(error));
+            TransactionError::Rejected { is_lasting, error: error.into() }
         })
     }
 
@@ -163,8 +164,7 @@ impl Database for SqliteDatabase {
         if !reported.is_empty() {
             writes.push(self.state.recorder.write(reported));
         }
-        let touched = self.state.last_seen.take(anyway, now);
-        if !touched.is_empty() {
+        if let Some(touched) = self.state.last_seen.take(anyway, now) {
             let operation =
                 move |writing: &mut SqliteTransaction<'_>| sessions::write_last_seen(writing.on, &touched);
             writes.push(unattended(operation, log_sessions_not_updated));
@@ -197,7 +197,7 @@ impl SqliteDatabase {
         Ok(())
     }
 
-    fn write_and_commit(&mut self, writes: &mut [Box<dyn Operation>]) -> rusqlite::Result<()> {
+    fn write_and_commit(&mut self, writes: &mut [Box<dyn Operation>]) -> Result<(), SqliteError> {
         // Checked under the lock, so that no other process writes between this check and the
         // commit.
         self.observe()?;

@@ -1,7 +1,7 @@
 //! The contract suite over each store.
 
 use std::sync::Arc;
-use toolyard_store::{Keyring, MemoryStore, SqliteOptions, SqliteStore};
+use toolyard_store::{Backend, Keyring, MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
 /// The number of races of each kind: the nightly run has all, a landing a quarter.

@@ -5,7 +5,9 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore};
+use toolyard_store::{
+    Backend, Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore,
+};
 use toolyard_store_contract::timeline::{kinds, log};
 use toolyard_store_contract::{AMPLE, ManualClock, START, created, finish, owner, result, task};
 use toolyard_task::store::{CommitStatus, ListQuery, Records};
@@ -205,7 +207,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     let folder = folder();
     let plain = open(folder.path(), &[]);
     let mut made = vec![told(&plain).await];
-    plain.shut_down().await;
+    plain.clone().shut_down().await;
     let old = open(folder.path(), &[OLD]);
     for _ in 0..150 {
         made.push(told(&old).await);
@@ -215,11 +217,12 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     made.push(told(&store).await);
     assert_eq!(needed(folder.path()), 2);
     let mut seen = Vec::new();
-    let done = store.reseal(SealWith::Newest, |so_far| seen.push(so_far)).await.expect("is encrypted again");
+    let done =
+        store.reseal(SealWith::Newest, &mut |so_far| seen.push(so_far)).await.expect("is encrypted again");
     assert_eq!(done, ReencryptionReport { seen: 152, written: 151, ..ReencryptionReport::default() });
     assert!(seen.is_sorted() && seen.last() == Some(&152), "{seen:?}");
     assert_eq!(needed(folder.path()), 1);
-    let again = store.reseal(SealWith::Newest, |_| {}).await.expect("has nothing to do");
+    let again = store.reseal(SealWith::Newest, &mut |_| {}).await.expect("has nothing to do");
     assert_eq!(again, ReencryptionReport { seen: 152, ..ReencryptionReport::default() });
     store.vacuum().await.expect("has room");
     assert_eq!(found(folder.path()), Vec::<&str>::new(), "what was plain is gone from the file");
@@ -230,7 +233,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
         assert_eq!(read(&store, task.id).await, *task);
         assert_eq!(kinds(&*store, task.id).await, KINDS);
     }
-    let done = store.reseal(SealWith::Nothing, |_| {}).await.expect("opens all");
+    let done = store.reseal(SealWith::Nothing, &mut |_| {}).await.expect("opens all");
     assert_eq!((done.written, done.needed.len()), (152, 0));
     store.shut_down().await;
     let store = open(folder.path(), &[]);
@@ -248,7 +251,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let before = created(&*old, task(&owner("a"))).await;
     let late = std::sync::Mutex::new(None);
     let runtime = tokio::runtime::Handle::current();
-    let meanwhile = |_| {
+    let mut meanwhile = |_| {
         let mut late = late.lock().expect("no section panics");
         if late.is_none() {
             // Behind the walk, which runs on this thread and has already passed this task.
@@ -261,14 +264,14 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
             *late = Some(ended);
         }
     };
-    let done = tokio::task::block_in_place(|| runtime.block_on(new.reseal(SealWith::Newest, meanwhile)));
+    let done = tokio::task::block_in_place(|| runtime.block_on(new.reseal(SealWith::Newest, &mut meanwhile)));
     let done = done.expect("is encrypted again");
     assert_eq!(done.needed.len(), 1, "the old key is needed still");
     let late = late.lock().expect("no section panics").take().expect("was made meanwhile");
     assert_eq!(needed(folder.path()), 2);
     assert_eq!(read(&new, late.id).await, late);
     old.shut_down().await;
-    let done = new.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again");
+    let done = new.reseal(SealWith::Newest, &mut |_| {}).await.expect("is encrypted again");
     assert_eq!((done.written, done.needed.len()), (1, 0));
     new.shut_down().await;
     assert_eq!(read(&open(folder.path(), &[NEW]), late.id).await, late);
@@ -287,7 +290,7 @@ async fn what_cannot_be_read_is_named_and_left_and_its_key_stays() {
     assert_eq!(file.execute(spoil, [bad.id.0.as_bytes()]).expect("writes"), 1);
     drop(file);
     let store = open(folder.path(), &[NEW, OLD]);
-    let done = store.reseal(SealWith::Newest, |_| {}).await.expect("goes on");
+    let done = store.reseal(SealWith::Newest, &mut |_| {}).await.expect("goes on");
     assert_eq!((done.written, done.unreadable), (1, vec![bad.id]));
     assert_eq!(done.needed.len(), 1);
     assert_eq!(read(&store, good.id).await, good);
@@ -306,7 +309,7 @@ async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() 
     assert_eq!(file.execute("UPDATE seal SET leaving = 1", []).expect("marks"), 1);
     drop(file);
     let store = open(folder.path(), &[OLD]);
-    let done = store.reseal(SealWith::Newest, |_| {}).await.expect("has nothing to do");
+    let done = store.reseal(SealWith::Newest, &mut |_| {}).await.expect("has nothing to do");
     assert_eq!(done, ReencryptionReport { seen: 1, ..ReencryptionReport::default() });
     assert_eq!(needed(folder.path()), 1);
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::sqlite::backup;
-use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOptions, SqliteStore};
+use toolyard_store::{Backend, Keyring, ReencryptionReport, SealWith, SqliteOptions, SqliteStore};
 use toolyard_store_contract::journal::{chunk, recorded};
 use toolyard_store_contract::{ManualClock, START, created, owner};
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, JournalStore as _};
 use toolyard_task::{Digest, Fence, Incarnation, StoreError, TaskId};
 
 const OLD: [u8; 32] = [1; 32];
@@ -29,7 +29,10 @@ fn file(folder: &TempDir) -> Connection {
 async fn journal(store: &SqliteStore, chunks: u32) -> (TaskId, Vec<Chunk>) {
     let made = created(store, recorded(&owner("a"), FENCE)).await;
     let chunks: Vec<Chunk> = (0..chunks).map(|number| chunk(number, 300)).collect();
-    let appended = store.append_chunks(made.id, FENCE, 0, chunks.clone(), Flush::Now).await.expect("answers");
+    let appended = store
+        .write_chunks(made.id, FENCE, 0, chunks.clone(), ChunkWrite::Append(Flush::Now))
+        .await
+        .expect("answers");
     assert_eq!(appended, Appended::Done);
     (made.id, chunks)
 }
@@ -84,7 +87,8 @@ async fn damage_in_a_chunk_is_noticed_and_never_passed_on() {
             assert!(file.execute(damage, [row]).expect("damages") > 0, "{what}");
             let read = store.chunks(id, 0, u64::MAX).await;
             assert!(is_corrupt(&read), "{what}: {read:?}");
-            let repeated = store.append_chunks(id, FENCE, 0, chunks.clone(), Flush::Now).await;
+            let repeated =
+                store.write_chunks(id, FENCE, 0, chunks.clone(), ChunkWrite::Append(Flush::Now)).await;
             assert!(!matches!(repeated, Ok(Appended::Done)), "{what}: {repeated:?}");
             assert_eq!(store.chunks(other, 0, u64::MAX).await.expect("reads"), others, "{what}");
             let undo =
@@ -121,7 +125,10 @@ async fn chunks_are_encrypted_and_encrypted_again() {
     let store = open(folder.path(), &[]);
     let (first, _) = journal(&store, 0).await;
     assert_eq!(
-        store.append_chunks(first, FENCE, 0, vec![told(0)], Flush::Now).await.expect("answers"),
+        store
+            .write_chunks(first, FENCE, 0, vec![told(0)], ChunkWrite::Append(Flush::Now))
+            .await
+            .expect("answers"),
         Appended::Done
     );
     assert!(plain(&folder), "the search finds what is plain");
@@ -129,12 +136,14 @@ async fn chunks_are_encrypted_and_encrypted_again() {
     let old = open(folder.path(), &[OLD]);
     let (second, chunks) = journal(&old, 2_000).await;
     assert_eq!(
-        old.append_chunks(first, FENCE, 1, vec![told(1)], Flush::Now).await.expect("answers"),
+        old.write_chunks(first, FENCE, 1, vec![told(1)], ChunkWrite::Append(Flush::Now))
+            .await
+            .expect("answers"),
         Appended::Done
     );
     old.shut_down().await;
     let store = open(folder.path(), &[NEW, OLD]);
-    let done = store.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again");
+    let done = store.reseal(SealWith::Newest, &mut |_| {}).await.expect("is encrypted again");
     assert_eq!(done, ReencryptionReport { seen: 2, written: 2, ..ReencryptionReport::default() });
     store.vacuum().await.expect("has room");
     assert!(!plain(&folder));
@@ -144,10 +153,10 @@ async fn chunks_are_encrypted_and_encrypted_again() {
     assert!(store.chunks(second, 0, u64::MAX).await.expect("reads") == chunks);
     // A repetition of chunks that have another key now.
     assert_eq!(
-        store.append_chunks(second, FENCE, 0, chunks, Flush::Now).await.expect("answers"),
+        store.write_chunks(second, FENCE, 0, chunks, ChunkWrite::Append(Flush::Now)).await.expect("answers"),
         Appended::Done
     );
-    let done = store.reseal(SealWith::Nothing, |_| {}).await.expect("opens all");
+    let done = store.reseal(SealWith::Nothing, &mut |_| {}).await.expect("opens all");
     assert!(done.needed.is_empty() && done.unreadable.is_empty());
     store.shut_down().await;
     let store = open(folder.path(), &[]);
@@ -164,7 +173,7 @@ async fn a_chunk_that_cannot_be_read_keeps_its_key() {
     let damage = "UPDATE journal_chunk SET body = substr(body, 1, 50) WHERE number = 1 AND task = 1";
     assert_eq!(file(&folder).execute(damage, []).expect("damages"), 1);
     let store = open(folder.path(), &[NEW, OLD]);
-    let done = store.reseal(SealWith::Newest, |_| {}).await.expect("goes on");
+    let done = store.reseal(SealWith::Newest, &mut |_| {}).await.expect("goes on");
     assert_eq!((done.unreadable, done.needed.len()), (vec![bad], 1));
     assert_eq!(store.chunks(good, 0, u64::MAX).await.expect("reads"), chunks);
 }

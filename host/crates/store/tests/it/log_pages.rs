@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store::{Backend, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
 use toolyard_task::audit::By;
 use toolyard_task::store::Records;
@@ -50,7 +50,7 @@ async fn a_burst_writes_little_more_beside_many_tasks_than_in_an_empty_store() {
         let (folder, store) = filled(&clock, stored).await;
         create_and_end(&store, 100).await;
         written.push(log_bytes(folder.path()));
-        store.shut_down().await;
+        store.clone().shut_down().await;
     }
     // Ids are random, so each new one is on a page of its own in the two indexes of ids.
     assert!(written[1] < written[0] * 3, "bytes of log in an empty store and beside tasks: {written:?}");

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::NoTls;
 use toolyard_store::postgres::PostgresLocation;
-use toolyard_store::{Keyring, PostgresOptions, PostgresStore};
+use toolyard_store::{Backend, Keyring, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
 const LEASE: Duration = Duration::from_secs(15);

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
+use toolyard_store::{Backend, SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, task};
 use toolyard_task::store::{CreateError, ListQuery, Records};
 use toolyard_task::wire::RawJson;
@@ -130,7 +130,7 @@ async fn works_again(store: &Arc<SqliteStore>, mut kept: HashMap<TaskId, Task>, 
     kept.insert(made.id, made.clone());
     holds(store, &kept).await;
     kept.insert(made.id, finish(&**store, &made, result()).await);
-    store.shut_down().await;
+    store.clone().shut_down().await;
     whole(folder);
     holds(&open(folder), &kept).await;
 }
@@ -301,7 +301,7 @@ async fn a_damaged_page_is_named_and_harms_no_more_than_what_is_in_it() {
     let folder = folder();
     let store = open(folder.path());
     let made = many(&store, 300).await;
-    store.shut_down().await;
+    store.clone().shut_down().await;
     let whole = fs::read(folder.path().join(FILE)).expect("reads");
     let pages = whole.len() / 4096;
     assert!(pages > 60, "{pages} pages");
@@ -353,7 +353,7 @@ async fn pages_that_are_damaged_while_the_file_is_open_are_refused_and_read_by_t
     let folder = folder();
     let store = open(folder.path());
     let made = many(&store, 100).await;
-    store.shut_down().await;
+    store.clone().shut_down().await;
     // The store is opened again, so that no page is in memory.
     let store = open(folder.path());
     let path = folder.path().join(FILE);

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_store::{Backend, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{
     BOUND, ManualClock, START, change, created, eventually, finish, owner, result, task,
 };
 use toolyard_task::node::NodeStore;
 use toolyard_task::recovery::{Departure, NotRerun};
-use toolyard_task::store::Hint;
+use toolyard_task::store::{Hint, TaskQuestion};
 use toolyard_task::{Event, Fence, Incarnation, Task, TaskId, TaskStore};
 
 const FOLDER: &str = "TOOLYARD_STORE_TEST_FOLDER";
@@ -116,7 +116,7 @@ async fn a_killed_host_is_dead_and_its_tasks_are_found() {
     process.kill();
     let dead = async || store.dead().await.expect("answers") == [incarnation];
     eventually("the kernel freed the lock", dead).await;
-    assert_eq!(store.held_by(incarnation).await.expect("answers"), [held]);
+    assert_eq!(store.select(TaskQuestion::HeldBy(incarnation), 1_000).await.expect("answers"), [held]);
     let orphaned = Event::Orphaned { incarnation, departure: Departure::Died, why: NotRerun::NotDeclared };
     change(&*store, held, &orphaned).await.expect("is there").expect("is an orphan");
     store.forget(incarnation).await.expect("forgets");

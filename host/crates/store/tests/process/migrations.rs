@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
-use toolyard_store_contract::{AMPLE, ManualClock, START, change, owner, result, task};
+use toolyard_store::{Backend, SqliteOpenError, SqliteOptions, SqliteStore};
+use toolyard_store_contract::{AMPLE, ManualClock, START, change, owner, remove, result, task};
 use toolyard_task::audit::AuditStore;
 use toolyard_task::grant::{GrantStore, Verdict};
 use toolyard_task::journal::JournalStore;
@@ -16,7 +16,7 @@ use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::node::NodeStore;
 use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
-use toolyard_task::store::Records;
+use toolyard_task::store::{Records, TaskQuestion};
 use toolyard_task::timeline::{EventKind, TimelineStore};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{
@@ -131,7 +131,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     let first: Vec<_> = first.into_iter().map(|(summary, bytes)| (summary.id, bytes > 10_000)).collect();
     assert_eq!(first, [(id(4), true), (id(7), false), (id(3), false)]);
     // The values by which they are searched, listed and maintained.
-    let mut found: Vec<_> = store.held_by(Incarnation(3)).await.expect("answers");
+    let mut found: Vec<_> = store.select(TaskQuestion::HeldBy(Incarnation(3)), 1_000).await.expect("answers");
     found.sort_unstable();
     assert_eq!(found, [id(1), id(2)]);
     assert!(store.dead().await.expect("answers").contains(&Incarnation(3)));
@@ -145,7 +145,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     let page = store.search(&search).await.expect("searches");
     let found: Vec<_> = page.tasks.into_iter().map(|summary| summary.id).collect();
     assert_eq!(found, [id(3), id(7), id(4), id(1)]);
-    assert_eq!(store.due(9).await.expect("answers"), [id(6)]);
+    assert_eq!(store.select(TaskQuestion::Due, 9).await.expect("answers"), [id(6)]);
 }
 
 async fn the_rest_is_as_it_was(store: &SqliteStore, schema: usize) {
@@ -186,7 +186,7 @@ async fn what_is_there_goes_on(store: &SqliteStore) {
     change(store, id(2), &finished).await.expect("is there").expect("is live");
     let new = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("creates");
     assert!(store.read(new.id, None).await.expect("reads").is_some());
-    assert_eq!(store.remove(&[id(6), id(7)]).await.expect("removes"), 1, "one is gone, one is not");
+    assert_eq!(remove(&*store, &[id(6), id(7)]).await, 1, "one is gone, one is not");
     assert!(store.register().await.expect("registers").incarnation > Incarnation(3));
 }
 

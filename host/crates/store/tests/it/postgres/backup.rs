@@ -3,7 +3,7 @@
 use super::server;
 use std::collections::BTreeSet;
 use toolyard_store::postgres::{PostgresLocation, backup};
-use toolyard_store::{PostgresOptions, PostgresStore};
+use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 
 /// A table that a later schema adds must be copied, or be one of those that never hold a row.
 #[tokio::test]

@@ -3,10 +3,10 @@
 use super::server;
 use std::sync::Arc;
 use toolyard_store::postgres::PostgresLocation;
-use toolyard_store::{Keyring, PostgresOptions, PostgresStore, SealWith};
+use toolyard_store::{Backend, Keyring, PostgresOptions, PostgresStore, SealWith};
 use toolyard_store_contract::journal::{chunk, recorded};
 use toolyard_store_contract::{created, owner};
-use toolyard_task::journal::{Appended, Chunk, Flush, JournalStore as _};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, JournalStore as _};
 use toolyard_task::{Fence, Incarnation, StoreError, TaskId};
 
 const OLD: [u8; 32] = [1; 32];
@@ -23,7 +23,10 @@ async fn open(place: &PostgresLocation, keys: &[[u8; 32]]) -> Arc<PostgresStore>
 async fn journal(store: &PostgresStore) -> (TaskId, Vec<Chunk>) {
     let made = created(store, recorded(&owner("a"), FENCE)).await;
     let chunks: Vec<Chunk> = (0..4).map(|number| chunk(number, 300)).collect();
-    let appended = store.append_chunks(made.id, FENCE, 0, chunks.clone(), Flush::Now).await.expect("answers");
+    let appended = store
+        .write_chunks(made.id, FENCE, 0, chunks.clone(), ChunkWrite::Append(Flush::Now))
+        .await
+        .expect("answers");
     assert_eq!(appended, Appended::Done);
     (made.id, chunks)
 }
@@ -40,14 +43,17 @@ async fn chunks_that_were_changed_or_moved_are_refused_and_keys_can_be_replaced(
     let (second, _) = journal(&old).await;
     old.shut_down().await;
     let store = open(&place, &[NEW, OLD]).await;
-    let done = store.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again");
+    let done = store.reseal(SealWith::Newest, &mut |_| {}).await.expect("is encrypted again");
     assert_eq!((done.written, done.needed.len(), done.unreadable.len()), (2, 0, 0));
     store.shut_down().await;
     let store = open(&place, &[NEW]).await;
     for id in [first, second] {
         assert_eq!(store.chunks(id, 0, u64::MAX).await.expect("reads"), chunks);
         assert_eq!(
-            store.append_chunks(id, FENCE, 0, chunks.clone(), Flush::Now).await.expect("answers"),
+            store
+                .write_chunks(id, FENCE, 0, chunks.clone(), ChunkWrite::Append(Flush::Now))
+                .await
+                .expect("answers"),
             Appended::Done
         );
     }

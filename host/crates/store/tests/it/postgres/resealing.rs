@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
-use toolyard_store::{Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
+use toolyard_store::{Backend, Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
 use toolyard_store_contract::timeline::kinds;
 use toolyard_store_contract::{created, eventually, finish, owner, result, task};
 use toolyard_task::store::{CommitStatus, Records};
@@ -84,7 +84,7 @@ async fn all_read(store: &PostgresStore, tasks: &[Task]) {
 }
 
 async fn reseal(store: &PostgresStore) -> ReencryptionReport {
-    store.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again")
+    store.reseal(SealWith::Newest, &mut |_| {}).await.expect("is encrypted again")
 }
 
 /// This many tasks, every other one with an outcome.
@@ -120,7 +120,8 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     assert_eq!(schema.needed().await, 2);
     let (all, anew) = (MANY as u64 + 2, MANY as u64 + 1);
     let mut seen = Vec::new();
-    let done = store.reseal(SealWith::Newest, |so_far| seen.push(so_far)).await.expect("is encrypted again");
+    let done =
+        store.reseal(SealWith::Newest, &mut |so_far| seen.push(so_far)).await.expect("is encrypted again");
     assert_eq!(done, ReencryptionReport { seen: all, written: anew, ..ReencryptionReport::default() });
     assert!(seen.is_sorted() && seen.last() == Some(&all), "{seen:?}");
     assert_eq!(schema.needed().await, 1);
@@ -132,7 +133,7 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     schema.refuses(&[OLD]).await;
     let store = schema.open(&[NEW]).await;
     all_read(&store, &made).await;
-    let done = store.reseal(SealWith::Nothing, |_| {}).await.expect("opens all");
+    let done = store.reseal(SealWith::Nothing, &mut |_| {}).await.expect("opens all");
     assert_eq!((done.written, done.needed.len()), (all, 0));
     store.shut_down().await;
     all_read(&*schema.open(&[]).await, &made).await;
@@ -150,7 +151,7 @@ async fn one_that_was_interrupted_goes_on_with_the_rest_and_the_old_key_stays_un
     busy.batch_execute(last).await.expect("locks");
     let interrupted = tokio::spawn({
         let store = store.clone();
-        async move { store.reseal(SealWith::Newest, |_| {}).await }
+        async move { store.reseal(SealWith::Newest, &mut |_| {}).await }
     });
     let waits = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
         WHERE NOT granted AND query LIKE '%FOR UPDATE%' AND query LIKE '%ANY($1)%'";
@@ -217,7 +218,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
         );
         *late.lock().expect("no section panics") = Some(changed);
     };
-    let done = tokio::task::block_in_place(|| runtime.block_on(new.reseal(SealWith::Newest, meanwhile)));
+    let done = tokio::task::block_in_place(|| runtime.block_on(new.reseal(SealWith::Newest, &mut meanwhile)));
     assert_eq!(done.expect("is encrypted again").needed.len(), 1, "the old key is needed still");
     let late = late.lock().expect("no section panics").take().expect("was made meanwhile");
     assert_eq!(schema.needed().await, 2);
@@ -297,7 +298,7 @@ async fn no_two_do_it_at_a_time() {
     let other = schema.beside().await;
     let turn = "BEGIN; LOCK TABLE turn_reseal IN SHARE UPDATE EXCLUSIVE MODE";
     other.batch_execute(turn).await.expect("takes its turn");
-    let error = store.reseal(SealWith::Newest, |_| {}).await.expect_err("is refused");
+    let error = store.reseal(SealWith::Newest, &mut |_| {}).await.expect_err("is refused");
     let StoreError::Unavailable(source) = error else { panic!("{error:?}") };
     assert!(source.to_string().contains("another process"), "{source}");
     drop(other);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
-use toolyard_store::{PostgresOptions, PostgresStore};
+use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
 use toolyard_task::keys::{KeyStore as _, KeyUse};
 use toolyard_task::store::{Quota, Records, TaskStore as _};

@@ -3,12 +3,12 @@
 use super::server;
 use tokio_postgres::NoTls;
 use toolyard_store::postgres::PostgresLocation;
-use toolyard_store::{PostgresOptions, PostgresStore, TimelineBounds};
+use toolyard_store::{Backend, PostgresOptions, PostgresStore, TimelineBounds};
 use toolyard_store_contract::journal::{chunk, recorded};
 use toolyard_store_contract::timeline::{kinds, log, timeline};
-use toolyard_store_contract::{START, TTL, created, finish, owner, result, task};
+use toolyard_store_contract::{START, TTL, created, finish, owner, remove, result, task};
 use toolyard_task::TaskStore as _;
-use toolyard_task::journal::{Appended, Flush, JournalStore as _};
+use toolyard_task::journal::{Appended, ChunkWrite, Flush, JournalStore as _};
 use toolyard_task::timeline::{EventKind, TimelineStore as _};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,8 +41,10 @@ async fn a_schema_without_timelines_and_journals_is_upgraded() {
     assert_eq!(timeline(&*store, made.id).await.runs[0].outcome.as_deref(), Some("completed"));
     let fence = made.fence;
     let resumes = created(&*store, recorded(&owner("a"), fence)).await;
-    let appended =
-        store.append_chunks(resumes.id, fence, 0, vec![chunk(0, 9)], Flush::Now).await.expect("answers");
+    let appended = store
+        .write_chunks(resumes.id, fence, 0, vec![chunk(0, 9)], ChunkWrite::Append(Flush::Now))
+        .await
+        .expect("answers");
     assert_eq!(appended, Appended::Done);
     store.shut_down().await;
 }
@@ -73,7 +75,7 @@ async fn the_timelines_that_ended_first_give_way() {
         assert_eq!(events, [1, 1, 4, 4, 4], "a gap is left of the oldest");
     }
     clock.advance(TTL);
-    assert_eq!(store.remove(&made).await.expect("removes"), 5);
+    assert_eq!(remove(&*store, &made).await, 5);
     store.tidy_timeline().await.expect("tidies");
     let mut runs = Vec::new();
     for id in &made {
