@@ -83,19 +83,11 @@ fn counted(count: u64, noun: &str) -> String {
 
 /// Logs to stderr, with the configuration's filter or else `default`.
 fn start_log(config: &Config, default: &str) -> anyhow::Result<()> {
-    init_log(config, default, || Stderr, std::io::stderr().is_terminal())
+    start_log_to(config, default, || Stderr, std::io::stderr().is_terminal())
 }
 
-/// Logs to another writer, with the same filter.
+/// Logs to a writer, with the same filter.
 fn start_log_to(
-    config: &Config,
-    default: &str,
-    to: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
-) -> anyhow::Result<()> {
-    init_log(config, default, to, false)
-}
-
-fn init_log(
     config: &Config,
     default: &str,
     to: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,

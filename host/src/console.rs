@@ -8,13 +8,11 @@ use crate::config::value::AuditTo;
 use crate::health::Health;
 use crate::install::folder::PluginFolder;
 use crate::install::held;
-use crate::lock_file::stem;
 use crate::plugin_folder::PluginReports;
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -37,17 +35,14 @@ const PORTS: u16 = 8;
 struct State {
     health: Arc<Health>,
     plugins: Arc<PluginReports>,
-    audit: AuditFiles,
-    /// The plugin folder and the data folder.
-    folders: (PathBuf, PathBuf),
+    config: Config,
 }
 
 impl State {
     /// The entry of a plugin in the lock file.
     fn locked(&self, file: &str) -> Option<LockedPlugin> {
-        let (plugins, data) = &self.folders;
         // A lock file that cannot be read refuses the plugin, which the page shows.
-        let lock = PluginFolder::read_only(plugins).lock().ok()?;
+        let lock = PluginFolder::read_only(&self.config.plugins).lock().ok()?;
         let entry = lock.entry(file)?;
         Some(LockedPlugin {
             source: entry.source.clone(),
@@ -56,16 +51,9 @@ impl State {
                 Signer::Identity { identity, .. } => Some(identity.clone()),
                 Signer::None { .. } => None,
             },
-            is_held: held::names(data).iter().any(|name| name == stem(file)),
+            is_held: held::is_held(&self.config.data, file),
         })
     }
-}
-
-/// The files of the audit log.
-struct AuditFiles {
-    to: AuditTo,
-    path: PathBuf,
-    keep: u32,
 }
 
 impl HostState for State {
@@ -87,7 +75,8 @@ impl HostState for State {
     fn search_audit(&self, search: AuditSearch) -> BoxFuture<'_, AuditHits> {
         let incomplete = |why: String| AuditHits { incomplete: Some(why), ..AuditHits::default() };
         Box::pin(async move {
-            match self.audit.to {
+            let limits = &self.config.limits;
+            match limits.audit_to {
                 AuditTo::File => {}
                 AuditTo::Stderr => {
                     let why =
@@ -98,7 +87,7 @@ impl HostState for State {
                     return incomplete("There is no audit log (`audit.to`).".to_owned());
                 }
             }
-            let (path, keep) = (self.audit.path.clone(), self.audit.keep);
+            let (path, keep) = (self.config.data.join(&limits.audit_file), limits.audit_keep);
             let found =
                 tokio::task::spawn_blocking(move || audit::search::search(&path, keep, &search)).await;
             found.unwrap_or_else(|error| incomplete(format!("The search failed: {error}.")))
@@ -180,13 +169,7 @@ impl ConsoleService {
             session: limits.console_session,
         };
         assembled.server.dispatch.observers().keep_history(config.console.capture);
-        let audit = AuditFiles {
-            to: limits.audit_to,
-            path: config.data.join(&limits.audit_file),
-            keep: limits.audit_keep,
-        };
-        let folders = (config.plugins.clone(), config.data.clone());
-        let state = Arc::new(State { health, plugins: assembled.plugins.clone(), audit, folders });
+        let state = Arc::new(State { health, plugins: assembled.plugins.clone(), config: config.clone() });
         let dispatch = assembled.server.dispatch.clone();
         dispatch.set_console(match config.console.names.first() {
             // A proxy in front of the console adds TLS.
@@ -194,7 +177,7 @@ impl ConsoleService {
             None => format!("http://{}", listener.local_addr()?),
         });
         let console = Console::new(dispatch, state, settings, listener.local_addr()?)
-            .and_then(|console| Ok((console.link()?.url, console)));
+            .and_then(|console| Ok((console.link()?, console)));
         let (link, console) = console.context("cannot start the console (`console.listen = \"off\"`)")?;
         let end = CancellationToken::new();
         let (served, stop) = (console.clone(), end.clone());

@@ -24,6 +24,7 @@ mod protect;
 mod reload;
 mod service_user;
 mod signals;
+mod spinner;
 mod start_checks;
 mod system;
 mod traces;

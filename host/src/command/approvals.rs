@@ -69,7 +69,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 
 async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
     let (tasks, mut found) = (dispatch.tasks().await?, Vec::new());
-    for summary in operator::tasks_that_are(tasks, &[TaskStatus::InputRequired]).await? {
+    for summary in operator::find_tasks(tasks, Some(&[TaskStatus::InputRequired])).await? {
         match tasks.task(&Caller::operator(), &summary.id.to_string()).await {
             Ok(task) if task.open_approval().is_some() => found.push(task),
             // It waits for an answer, or has ended meanwhile.

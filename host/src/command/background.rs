@@ -40,20 +40,15 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     protect::data_folder(&config)?;
     let dir = RuntimeDir::create(&config.data, &options.name)?;
     let log = dir.open_log()?;
-    start_log_to(&config, "info", Mutex::new(log))?;
+    start_log_to(&config, "info", Mutex::new(log), false)?;
     if config.fingerprint() != options.settings {
         bail!("the configuration has changed since this server was started; start it again");
     }
     let Some(lock) = dir.lock()? else { return Ok(ExitCode::from(TAKEN)) };
     assemble::with_runtimes(|guests| async move {
         let signal = stop_signal()?;
-        let assembled = Assembled::start(
-            &config,
-            guests,
-            &signal,
-            Start::serving(FirstLoad::Later(config.limits.plugin_wait)),
-        )
-        .await?;
+        let start = Start::serving(FirstLoad::Later(config.limits.plugin_wait));
+        let assembled = Assembled::start(&config, guests, &signal, start).await?;
         let Socket { listener, lock } = lock.listen()?;
         let listener = Listener::Unix(UnixListener::from_std(listener)?);
         tracing::info!(

@@ -4,10 +4,10 @@ use super::{operator, run_until_stopped};
 use crate::backup::{Header, StoreKind, pack};
 use crate::config::{Config, Flags, StoreChoice};
 use crate::protect;
+use crate::spinner::Spinner;
 use crate::system::SystemClock;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
+use tokio_util::task::AbortOnDropHandle;
 use toolyard_cli::{bail_usage, tell};
 use toolyard_dispatch::{Action, By, Clock as _, Entry};
 use toolyard_store::backup::CopiedSchema;
@@ -65,7 +66,7 @@ async fn back_up(config: &Config, to: Option<&Path>, force: bool) -> anyhow::Res
     // The copy lies where the file will, so that there is room for both or for none.
     let folder = to.map_or(config.data.as_path(), folder_of);
     let staged = staging(folder, ".toolyard-backup-")?;
-    let progress = Progress::of(staged.path(), "copying");
+    let progress = show_size(staged.path(), "copying");
     let at = SystemClock.now().to_string();
     let (copied, kind, mut names) = copy_store(config, staged.path()).await?;
     names.extend(copy_names(config, staged.path())?);
@@ -198,38 +199,20 @@ pub async fn record(config: &Config, copied: CopiedSchema, action: Action) {
     tell!("toolyard: the audit log does not record this: {why}");
 }
 
-/// Shows on a terminal how many bytes a folder holds by now.
-pub struct Progress {
-    bar: ProgressBar,
-    polls: tokio::task::JoinHandle<()>,
-}
+/// How often the size of a folder is looked at.
+const LOOK: Duration = Duration::from_millis(250);
 
-impl Progress {
-    /// How often it looks.
-    const LOOK: Duration = Duration::from_millis(250);
-
-    /// Shows the size of `folder` until it is dropped.
-    pub fn of(folder: &Path, message: &'static str) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {msg}: {bytes}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-        // Hidden where stderr is no terminal.
-        let bar = ProgressBar::new_spinner().with_style(style).with_message(message);
-        let (shown, folder) = (bar.clone(), folder.to_owned());
-        let polls = tokio::spawn(async move {
-            loop {
-                shown.set_position(size(&folder));
-                tokio::time::sleep(Self::LOOK).await;
-            }
-        });
-        Self { bar, polls }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.polls.abort();
-        self.bar.finish_and_clear();
-    }
+/// Shows on a terminal how many bytes a folder holds by now, until both parts are dropped.
+pub fn show_size(folder: &Path, message: &str) -> (AbortOnDropHandle<()>, Spinner) {
+    let spinner = Spinner::with_position(message, ": {bytes}");
+    let (bar, folder) = (spinner.0.clone(), folder.to_owned());
+    let polls = tokio::spawn(async move {
+        loop {
+            bar.set_position(size(&folder));
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    (AbortOnDropHandle::new(polls), spinner)
 }
 
 /// The bytes of the files in a folder and in its folders.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_cli::{bail_usage, output};
 use toolyard_dispatch::TaskSupport;
-use toolyard_engine::{CheckReport, CheckedPrompt, CheckedResume, CheckedTool, ImportUse};
+use toolyard_engine::{CheckReport, CheckedArgument, CheckedPrompt, CheckedResume, CheckedTool, ImportUse};
 use toolyard_manifest::{LimitRow, Limits};
 
 /// The options of `check`.
@@ -69,7 +69,7 @@ fn as_text(report: &CheckReport) -> String {
         Some(format!("{}: clients that come over HTTP will leave it out: {what}", tool.name))
     };
     let prompt = |prompt: &CheckedPrompt| {
-        let argument = |(name, required): &(String, bool)| match required {
+        let argument = |CheckedArgument { name, required }: &CheckedArgument| match required {
             true => name.clone(),
             false => format!("[{name}]"),
         };
@@ -199,26 +199,9 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "plugin": report.file,
         "digest": report.digest.to_string(),
         "bytes": report.size,
-        "tools": report.tools.iter().map(|tool| serde_json::json!({
-            "name": tool.name,
-            "title": tool.title,
-            "description": tool.description,
-            "taskSupport": tool.task_support.as_str(),
-            "declaredTaskSupport": tool.declared_task_support.as_str(),
-            "headerFault": tool.header_fault,
-        })).collect::<Vec<_>>(),
-        "skipped": report.skipped.iter().map(|skipped| serde_json::json!({
-            "function": skipped.function,
-            "why": skipped.why,
-        })).collect::<Vec<_>>(),
-        "prompts": report.prompts.iter().map(|prompt| serde_json::json!({
-            "name": prompt.name,
-            "description": prompt.description,
-            "arguments": prompt.arguments.iter().map(|(name, required)| serde_json::json!({
-                "name": name,
-                "required": required,
-            })).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
+        "tools": report.tools,
+        "skipped": report.skipped,
+        "prompts": report.prompts,
         "resources": report.has_resources,
         "claimsUris": report.claims_uris,
         "completion": report.has_completion,
@@ -237,11 +220,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "host": folder.host,
             "mode": folder.mode.as_str(),
         })).collect::<Vec<_>>(),
-        "resume": report.resume.as_ref().map(|resume| serde_json::json!({
-            "tools": resume.tools,
-            "replayed": resume.replayed,
-            "same": resume.same,
-        })),
+        "resume": report.resume,
         "manifest": report.manifest.is_some(),
         "enabled": report.enabled,
         "limits": limits_as_json(&report.limits),

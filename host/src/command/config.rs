@@ -6,10 +6,11 @@ use crate::config::{Config, Flags};
 use crate::install::folder::PluginFolder;
 use crate::{assemble, start_checks};
 use clap::{Args, Subcommand};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use toolyard_cli::{output, say, tell};
-use toolyard_dispatch::rules::{AccessRules, Decision, Effect, Object, RuleSpec};
+use toolyard_dispatch::rules::{AccessRules, Decision, Object};
 use toolyard_dispatch::{Principal, Subject};
 use toolyard_engine::{Plugins, Snapshot};
 use toolyard_trust::policy::is_match;
@@ -70,12 +71,11 @@ fn print_settings(config: &Config) {
     say!("{rows}");
 }
 
-fn as_json(config: &Config, warnings: &[String]) -> serde_json::Value {
+fn as_json(config: &Config, warnings: &[String]) -> Value {
     let setting = |setting: crate::config::Setting| {
-        let value = serde_json::json!({"value": setting.value, "origin": setting.origin});
-        (setting.key.to_owned(), value)
+        (setting.key.to_owned(), json!({"value": setting.value, "origin": setting.origin}))
     };
-    serde_json::json!({
+    json!({
         "file": config.file.exists().then(|| config.file.display().to_string()),
         "settings": config.settings().into_iter().map(setting).collect::<BTreeMap<_, _>>(),
         "warnings": warnings,
@@ -126,56 +126,29 @@ fn warnings(config: &Config, snapshot: &Snapshot) -> anyhow::Result<Vec<String>>
 
 /// Whether a pattern is about this object. Rules judge it, so the check cannot differ from them.
 fn is_about(pattern: &str, object: Object<'_>) -> bool {
-    let one = Some(vec![pattern.to_owned()]);
-    let (tools, prompts) = match object {
-        Object::Prompt(_) => (None, one),
-        _ => (one, None),
-    };
-    allows(RuleSpec { tools, prompts, ..rule() }, &Principal::Local, object)
+    let key = if matches!(object, Object::Prompt(_)) { "prompts" } else { "tools" };
+    allows(json!({"effect": "allow", key: [pattern]}), &Principal::Local, object)
 }
 
 /// Whether a pattern for principals matches a token of the configuration, or may match a subject of one of its issuers.
 fn is_known(config: &Config, pattern: &str) -> bool {
     let subject = |issuer: &str, subject: &str| {
-        Principal::Subject(Subject {
-            issuer: issuer.to_owned(),
-            subject: subject.to_owned(),
-            client: None,
-            scopes: BTreeSet::new(),
-            claims: serde_json::Value::Null,
-            expires_at: None,
-        })
+        Principal::Subject(Subject::named(issuer.to_owned(), subject.to_owned()))
     };
     let mut known = vec![Principal::Local, Principal::Anonymous];
     known.extend(config.auth.tokens.iter().map(|token| subject(Subject::TOKENS, &token.name)));
     // The subjects of an issuer are its own affair, so the pattern is tried as if it were one of them.
     let named = pattern.split_once('#').map_or("", |(_, named)| named);
     known.extend(config.auth.issuers.iter().map(|issuer| subject(&issuer.issuer.to_string(), named)));
-    let rule =
-        RuleSpec { principals: Some(vec![pattern.to_owned()]), tools: Some(vec!["*".to_owned()]), ..rule() };
+    let rule = json!({"effect": "allow", "principals": [pattern], "tools": ["*"]});
     known.iter().any(|principal| allows(rule.clone(), principal, Object::Tool("any")))
 }
 
-fn rule() -> RuleSpec {
-    RuleSpec {
-        name: None,
-        effect: Effect::Allow,
-        confirm: Default::default(),
-        principals: None,
-        clients: None,
-        scopes: BTreeSet::new(),
-        claims: BTreeMap::new(),
-        tools: None,
-        resources: None,
-        prompts: None,
-        arguments: BTreeMap::new(),
-    }
-}
-
-fn allows(rule: RuleSpec, principal: &Principal, object: Object<'_>) -> bool {
+/// Whether a rule, as `[[rules]]` has it, allows this.
+fn allows(rule: Value, principal: &Principal, object: Object<'_>) -> bool {
     // The rules of the configuration were read before.
-    AccessRules::new(vec![rule])
-        .is_ok_and(|rules| matches!(rules.shows(principal, object), Decision::Allowed(_)))
+    let rules = serde_json::from_value(rule).ok().and_then(|rule| AccessRules::new(vec![rule]).ok());
+    rules.is_some_and(|rules| matches!(rules.shows(principal, object), Decision::Allowed(_)))
 }
 
 /// Patterns of `[[plugins.signers]]` that no source of the lock file matches.

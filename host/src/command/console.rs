@@ -23,7 +23,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     let link = match LinkFolder::open(&config.data).and_then(|links| links.issue(SystemClock.now())) {
-        Ok(link) => link.url,
+        Ok(link) => link,
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
             "no console runs on {}; `toolyard serve` on a terminal starts one, and so does `console.listen`",
             config.data.display()

@@ -6,6 +6,7 @@ use crate::config::{Config, Flags, StoreChoice};
 use crate::prompt;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use toolyard_cli::{bail_usage, output, say, tell};
@@ -158,17 +159,12 @@ fn report(config: &Config, of: &DataOwner, options: &Options, done: &Report, rew
         );
     }
     if options.json {
-        output::json(serde_json::json!({
-            "principal": of.to_string(),
-            "dryRun": options.dry_run,
-            "cancelled": cancelled,
-            "liveTasks": erased.live_tasks,
-            "tasks": erased.tasks,
-            "runs": erased.runs,
-            "sessions": erased.sessions,
-            "permissions": erased.permissions,
-            "rewritten": rewritten,
-        }));
+        let mut report = json!(erased);
+        report["principal"] = of.to_string().into();
+        report["dryRun"] = options.dry_run.into();
+        report["cancelled"] = json!(cancelled);
+        report["rewritten"] = rewritten.into();
+        output::json(report);
         return;
     }
     let (name, place) = (of.to_string(), place(config));

@@ -1,7 +1,7 @@
 //! `toolyard grants`: lists and revokes the permissions and refusals that people gave plugins for all time.
 
 use super::operator;
-use super::table::{Column, list, object};
+use super::table::{Column, list_or, object};
 use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -75,7 +75,7 @@ impl Which {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
     if !operator::has_store(&config, matches!(options.action, Action::List(_)))? {
-        return Ok(none(&config, options.json));
+        return Ok(show(&[], &config, options.json));
     }
     operator::with_store(&config, async |dispatch, _| act(&dispatch, &config, options).await)
 }
@@ -84,45 +84,33 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
     match &options.action {
         Action::List(which) => {
             let found = dispatch.access().find_grants(&which.filter()).await?;
-            if found.is_empty() {
-                return Ok(none(config, options.json));
-            }
-            list(&COLUMNS, &found, options.json);
-            Ok(ExitCode::SUCCESS)
+            Ok(show(&found, config, options.json))
         }
         Action::Revoke { id: Some(id), .. } => {
             let unknown = || anyhow::anyhow!("no grant {id} in this store; `toolyard grants list` shows all");
             let id = GrantId::parse(id).ok_or_else(unknown)?;
             let grant = dispatch.access().revoke_grant(&Caller::operator(), id).await?.ok_or_else(unknown)?;
-            revoked(&[grant], options.json);
-            Ok(ExitCode::SUCCESS)
+            Ok(revoked(&[grant], options.json))
         }
         Action::Revoke { id: None, which, .. } => {
             let gone = dispatch.access().revoke_grants(&Caller::operator(), &which.filter()).await?;
-            revoked(&gone, options.json);
-            Ok(ExitCode::SUCCESS)
+            Ok(revoked(&gone, options.json))
         }
     }
 }
 
-fn revoked(grants: &[Grant], json: bool) {
-    if json {
-        grants.iter().for_each(|grant| output::json(object(&COLUMNS, grant)));
-    } else if let [grant] = grants {
-        say!(
-            "revoked {}: {} ({})",
-            grant.id,
-            visible::line(&grant.wanted.to_string()),
-            grant.verdict.as_str()
-        );
-    } else {
-        say!("revoked {}", grants.len());
+fn revoked(grants: &[Grant], json: bool) -> ExitCode {
+    match grants {
+        _ if json => grants.iter().for_each(|grant| output::json(object(&COLUMNS, grant))),
+        [Grant { id, wanted, verdict, .. }] => {
+            say!("revoked {id}: {} ({})", visible::line(&wanted.to_string()), verdict.as_str());
+        }
+        _ => say!("revoked {}", grants.len()),
     }
+    ExitCode::SUCCESS
 }
 
-fn none(config: &Config, json: bool) -> ExitCode {
-    if !json {
-        say!("No grants in {}.", config.data.display());
-    }
+fn show(grants: &[Grant], config: &Config, json: bool) -> ExitCode {
+    list_or(&COLUMNS, grants, json, format_args!("No grants in {}.", config.data.display()));
     ExitCode::SUCCESS
 }

@@ -1,7 +1,7 @@
 //! `toolyard hosts`: lists the hosts that share the database, and whether they have the same components.
 
 use super::operator;
-use super::table::{Column, list, table};
+use super::table::{Column, list_or, table};
 use crate::config::Flags;
 use clap::Args;
 use serde_json::json;
@@ -35,21 +35,16 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     }
     operator::with_bare_store(&config, async |store| {
         let hosts = store.living().await?;
-        match options.json {
-            true => list(&COLUMNS, &hosts, true),
-            false => print(&hosts),
+        list_or(&COLUMNS, &hosts, options.json, format_args!("No live hosts."));
+        if !options.json && !hosts.is_empty() {
+            print_differences(&hosts);
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// Prints the hosts as a table, and the components that some of them lack.
-fn print(hosts: &[Neighbour]) {
-    if hosts.is_empty() {
-        say!("No live hosts.");
-        return;
-    }
-    list(&COLUMNS, hosts, false);
+/// Prints the components that some hosts lack.
+fn print_differences(hosts: &[Neighbour]) {
     let lacked = lacked_components(hosts);
     if lacked.is_empty() {
         say!("\nAll have the same components.");

@@ -2,7 +2,6 @@
 
 use super::{configure, start_log, until_stopped};
 use crate::assemble::{self, open_store};
-use crate::audit::Exporter;
 use crate::config::{Config, Flags, StoreChoice};
 use anyhow::bail;
 use std::process::ExitCode;
@@ -53,7 +52,6 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
         let store = open_store(config).await?;
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
         let dispatch = Dispatch::new(
             // A command that only uses the store runs no tasks.
             Settings { adopts: false, ..assemble::dispatch_settings(config, u32::MAX) },
@@ -62,7 +60,7 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
             Arc::new(crate::system::RandomIds),
             guests,
         );
-        until_closed(store.clone(), exporter, act(dispatch, store)).await
+        until_closed(config, store.clone(), act(dispatch, store)).await
     })
 }
 
@@ -76,8 +74,7 @@ pub fn with_bare_store(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let store = open_store(config).await?;
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
-        until_closed(store.clone(), exporter, until_stopped(act(&*store))).await
+        until_closed(config, store.clone(), until_stopped(act(&*store))).await
     })
 }
 
@@ -91,7 +88,9 @@ pub fn with_store_to_read(
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let store = open_store(config).await?;
-        until_closed(store.clone(), None, until_stopped(act(&*store))).await
+        let done = until_stopped(act(&*store)).await;
+        store.shut_down().await;
+        done
     })
 }
 
@@ -109,21 +108,19 @@ pub fn with_sqlite_store(
     }
     assemble::with_runtimes(|_| async move {
         let sqlite = assemble::open_sqlite(config)?;
-        let store: Arc<dyn Backend> = sqlite.clone();
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
-        until_closed(store, exporter, until_stopped(act(&sqlite))).await
+        until_closed(config, sqlite.clone(), until_stopped(act(&sqlite))).await
     })
 }
 
-/// All tasks with one of these statuses, the oldest first.
+/// All tasks with one of these statuses, or with any, the oldest first.
 ///
 /// # Errors
 /// If they cannot be read.
-pub async fn tasks_that_are(tasks: &Tasks, statuses: &[TaskStatus]) -> anyhow::Result<Vec<Summary>> {
+pub async fn find_tasks(tasks: &Tasks, statuses: Option<&[TaskStatus]>) -> anyhow::Result<Vec<Summary>> {
     let (operator, mut after, mut found) = (Caller::operator(), None, Vec::new());
+    let filter = Filter { statuses: statuses.map(<[_]>::to_vec), ..Filter::default() };
     loop {
-        let filter = Filter { statuses: Some(statuses.to_vec()), ..Filter::default() };
-        let page = tasks.find_tasks(&operator, filter, Direction::Ascending, after, PAGE).await?;
+        let page = tasks.find_tasks(&operator, filter.clone(), Direction::Ascending, after, PAGE).await?;
         found.extend(page.tasks);
         match page.next {
             Some(next) => after = Some(next),
@@ -136,9 +133,11 @@ pub async fn tasks_that_are(tasks: &Tasks, statuses: &[TaskStatus]) -> anyhow::R
 pub async fn note(config: &Config, entry: Entry) {
     let noted = async {
         let store = open_store(config).await?;
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
-        store.note(entry);
-        until_closed(store, exporter, async { anyhow::Ok(()) }).await
+        let noting = async {
+            store.note(entry);
+            anyhow::Ok(())
+        };
+        until_closed(config, store.clone(), noting).await
     };
     if let Err(error) = noted.await {
         tell!("toolyard: the audit log does not record this: {error:#}");
@@ -147,10 +146,11 @@ pub async fn note(config: &Config, entry: Entry) {
 
 /// Awaits the work, and closes the store with everything written and exported.
 async fn until_closed<T>(
+    config: &Config,
     store: Arc<dyn Backend>,
-    exporter: Option<Exporter>,
     act: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
+    let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
     let done = act.await;
     if let Some(exporter) = exporter {
         exporter.finish().await;

@@ -9,7 +9,6 @@ use crate::install::folder::{PluginFiles, PluginFolder};
 use crate::lock_file::stem;
 use anyhow::{Context as _, anyhow, bail};
 use bytesize::ByteSize;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolyard_cli::{output, say};
 use toolyard_dispatch::{Action, By, Entry as AuditEntry, visible};
@@ -87,15 +86,11 @@ pub async fn refuse_collisions(
     let mut folder = Plugins::open(engine.clone(), config.plugins.clone());
     let snapshot = folder.load().await;
     let others = snapshot.plugins.iter().filter(|other| other.file != report.file);
-    let owners: BTreeMap<&str, &str> = others
-        .flat_map(|other| other.tools.iter().map(|tool| (tool.as_str(), other.file.as_str())))
-        .collect();
-    for tool in &report.tools {
-        if let Some(owner) = owners.get(tool.name.as_str()) {
+    for CheckedTool { name, .. } in &report.tools {
+        if let Some(owner) = others.clone().find(|other| other.tools.contains(name)) {
+            let (file, owner) = (&report.file, &owner.file);
             bail!(
-                "the tool `{}` of {} has the name of a tool of {owner}; --prefix NAME gives its tools other names",
-                tool.name,
-                report.file
+                "the tool `{name}` of {file} has the name of a tool of {owner}; --prefix NAME gives its tools other names"
             );
         }
     }

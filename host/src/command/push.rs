@@ -4,6 +4,7 @@ use super::{plugins, run_until_stopped};
 use crate::config::{Config, Flags};
 use crate::install::folder::{PluginFiles, PluginFolder};
 use crate::install::{fetch, password};
+use crate::spinner::Spinner;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         say!("signed by  key {}", key.public().fingerprint());
     }
     run_until_stopped(async {
-        let spinner = fetch::spinner(&format!("pushing to {to}"));
+        let spinner = Spinner::new(&format!("pushing to {to}"));
         let pushed = fetch::client(&config)?.push(to, &artifact).await?;
         drop(spinner);
         let at = Reference { digest: Some(pushed), ..to.clone() };

@@ -1,6 +1,6 @@
 //! `toolyard restore`: makes a store from a backup.
 
-use super::backup::{COMPONENTS, NAMES, Progress, TABLES, is_name_file, record, sqlite_name, staging};
+use super::backup::{COMPONENTS, NAMES, TABLES, is_name_file, record, show_size, sqlite_name, staging};
 use super::{operator, run_until_stopped};
 use crate::backup::{Header, StoreKind, unpack};
 use crate::config::{Config, Flags, StoreChoice, encryption};
@@ -50,7 +50,7 @@ async fn restore(config: &Config, path: &Path, file: File) -> anyhow::Result<()>
         sqlite::backup::check_empty(&config.data)?;
     }
     let staged = staging(&config.data, STAGING)?;
-    let progress = Progress::of(staged.path(), "unpacking");
+    let progress = show_size(staged.path(), "unpacking");
     let (folder, expected) = (staged.path().to_owned(), kind_of(&config.store)?);
     let unpacked = move || unpack(BufReader::new(file), &folder, |header| accept(header, expected));
     let header = tokio::task::spawn_blocking(unpacked).await.context("reading the backup panicked")?;

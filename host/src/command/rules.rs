@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use toolyard_cli::output;
-use toolyard_dispatch::rules::{AccessRules, Decision, Effect, EvaluatedRule, Mismatch, Object};
-use toolyard_dispatch::{Principal, RawJson, Subject};
+use toolyard_dispatch::rules::{AccessRules, Decision, EvaluatedRule, Mismatch, Object};
+use toolyard_dispatch::{DataOwner, Principal, RawJson, Subject};
 
 /// The exit code for what the rules deny.
 const DENIED: u8 = 3;
@@ -60,25 +60,25 @@ struct Explain {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     let Action::Explain(asked) = &options.action;
-    let authority = AccessRules::new(config.rules.clone())?;
-    let principal = asked.principal(&config)?;
+    let rules = &AccessRules::new(config.rules.clone())?;
+    let principal = &asked.principal(&config)?;
     let arguments = asked.arguments()?;
-    let object = match (asked.resource, asked.prompt) {
-        (true, _) => Object::Resource(&asked.tool),
-        (_, true) => Object::Prompt(&asked.tool),
-        _ => Object::Tool(&asked.tool),
+    let (kind, object) = match (asked.resource, asked.prompt) {
+        (true, _) => ("resource", Object::Resource(&asked.tool)),
+        (_, true) => ("prompt", Object::Prompt(&asked.tool)),
+        _ => ("tool", Object::Tool(&asked.tool)),
     };
     let decision = match &arguments {
-        Some(arguments) => authority.allows(&principal, object, arguments),
-        None => authority.shows(&principal, object),
+        Some(arguments) => rules.allows(principal, object, arguments),
+        None => rules.shows(principal, object),
     };
-    let steps = authority.explain(&principal, object, arguments.as_ref());
-    if asked.json {
-        output::json(as_json(&principal, asked, &decision, &authority, &steps));
-    } else {
-        output::say_text(&as_text(&principal, asked, &decision, &authority, &steps));
+    let steps = rules.explain(principal, object, arguments.as_ref());
+    let explanation = Explanation { principal, kind, asked, decision, rules, steps };
+    match asked.json {
+        true => output::json(explanation.to_json()),
+        false => output::say_text(&explanation.to_text()),
     }
-    Ok(match decision {
+    Ok(match explanation.decision {
         Decision::Allowed(_) => ExitCode::SUCCESS,
         Decision::Denied(_) | Decision::NeedsScopes(_) => ExitCode::from(DENIED),
     })
@@ -86,18 +86,16 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 
 impl Explain {
     fn principal(&self, config: &Config) -> Result<Principal, WrongUsage> {
-        let (issuer, subject) = match self.principal.as_str() {
-            "anonymous" => return Ok(Principal::Anonymous),
-            "local" => return Ok(Principal::Local),
-            text => match (text.split_once('#'), text.strip_prefix("token:")) {
-                (Some(parts), _) => parts,
-                (None, Some(name)) => (Subject::TOKENS, name),
-                (None, None) => {
-                    return Err(WrongUsage(format!(
-                        "`{text}` is not a principal: expected anonymous, local, token:NAME or ISSUER#SUBJECT"
-                    )));
-                }
-            },
+        let name = &self.principal;
+        let (issuer, subject) = match DataOwner::parse(name) {
+            Some(DataOwner::Anonymous) => return Ok(Principal::Anonymous),
+            Some(DataOwner::Local) => return Ok(Principal::Local),
+            Some(DataOwner::Subject { issuer, subject }) => (issuer, subject),
+            None => {
+                return Err(WrongUsage(format!(
+                    "`{name}` is not a principal: expected anonymous, local, token:NAME or ISSUER#SUBJECT"
+                )));
+            }
         };
         let claims: serde_json::Value = serde_json::from_str(&self.claims)
             .ok()
@@ -108,48 +106,14 @@ impl Explain {
             let known = config.auth.tokens.iter().find(|token| token.name == subject);
             scopes.extend(known.into_iter().flat_map(|token| token.scopes.iter().cloned()));
         }
-        Ok(Principal::Subject(Subject {
-            issuer: issuer.to_owned(),
-            subject: subject.to_owned(),
-            client: self.client.clone(),
-            scopes,
-            claims,
-            expires_at: None,
-        }))
+        let client = self.client.clone();
+        Ok(Principal::Subject(Subject { client, scopes, claims, ..Subject::named(issuer, subject) }))
     }
 
     fn arguments(&self) -> Result<Option<RawJson>, WrongUsage> {
         let Some(text) = &self.arguments else { return Ok(None) };
         let arguments = RawJson::parse(text.clone()).ok().filter(RawJson::is_object);
         arguments.map(Some).ok_or_else(|| WrongUsage("the arguments must be a JSON object".to_owned()))
-    }
-
-    fn kind(&self) -> &'static str {
-        match (self.resource, self.prompt) {
-            (true, _) => "resource",
-            (_, true) => "prompt",
-            _ => "tool",
-        }
-    }
-}
-
-fn named(authority: &AccessRules, place: usize) -> String {
-    match &authority.rules()[place].name {
-        name if *name == format!("rule {}", place + 1) => name.clone(),
-        name => format!("rule {} ({name})", place + 1),
-    }
-}
-
-fn verdict(decision: &Decision, authority: &AccessRules, asked: &Explain) -> String {
-    let with = if asked.arguments.is_some() { " with these arguments" } else { "" };
-    match decision {
-        Decision::Allowed(None) => "allowed: there are no rules, so everything is".to_owned(),
-        Decision::Allowed(Some(place)) => format!("allowed{with}: {} says so", named(authority, *place)),
-        Decision::Denied(Some(place)) => format!("denied{with}: {} says so", named(authority, *place)),
-        Decision::Denied(None) => format!("denied{with}: no rule allows it"),
-        Decision::NeedsScopes(scopes) => {
-            format!("denied{with}, and told (403) that it needs the scope {}", scopes.join(" "))
-        }
     }
 }
 
@@ -169,50 +133,69 @@ fn why(step: &EvaluatedRule<'_>) -> Option<String> {
     step.miss.as_ref().map(ToString::to_string)
 }
 
-fn as_text(
-    principal: &Principal,
-    asked: &Explain,
-    decision: &Decision,
-    authority: &AccessRules,
-    steps: &[EvaluatedRule<'_>],
-) -> String {
-    let (kind, name) = (asked.kind(), &asked.tool);
-    let mut out = format!("{principal}, the {kind} `{name}`: {}\n", verdict(decision, authority, asked));
-    if !steps.is_empty() {
-        out.push_str(&format!("{}\n", table::of_rows(&columns(), steps)));
-    }
-    let by_arguments = matches!(decision, Decision::Allowed(_)) && asked.arguments.is_none();
-    if by_arguments
-        && steps.iter().any(|step| step.miss != Some(Mismatch::Object) && step.rule.looks_at_arguments())
-    {
-        out.push_str("Some rules look at arguments; --arguments JSON takes them into account.\n");
-    }
-    out
+/// A decision, and the rules that were looked at.
+struct Explanation<'a> {
+    principal: &'a Principal,
+    /// The kind of the object.
+    kind: &'static str,
+    asked: &'a Explain,
+    decision: Decision,
+    rules: &'a AccessRules,
+    steps: Vec<EvaluatedRule<'a>>,
 }
 
-fn as_json(
-    principal: &Principal,
-    asked: &Explain,
-    decision: &Decision,
-    authority: &AccessRules,
-    steps: &[EvaluatedRule<'_>],
-) -> serde_json::Value {
-    let (word, rule, scopes) = match decision {
-        Decision::Allowed(place) => ("allowed", *place, None),
-        Decision::Denied(place) => ("denied", *place, None),
-        Decision::NeedsScopes(scopes) => ("needs-scopes", None, Some(scopes)),
-    };
-    let steps: Vec<_> = steps.iter().map(|step| table::object(&columns(), step)).collect();
-    serde_json::json!({
-        "principal": principal.to_string(),
-        asked.kind(): asked.tool,
-        "decision": word,
-        "rule": rule.map(|place| place + 1),
-        "effect": rule.map(|place| match authority.rules()[place].effect {
-            Effect::Allow => "allow",
-            Effect::Deny => "deny",
-        }),
-        "scopes": scopes,
-        "steps": steps,
-    })
+impl Explanation<'_> {
+    fn rule_name(&self, place: usize) -> String {
+        match &self.rules.rules()[place].name {
+            name if *name == format!("rule {}", place + 1) => name.clone(),
+            name => format!("rule {} ({name})", place + 1),
+        }
+    }
+
+    fn verdict(&self) -> String {
+        let with = if self.asked.arguments.is_some() { " with these arguments" } else { "" };
+        match &self.decision {
+            Decision::Allowed(None) => "allowed: there are no rules, so everything is".to_owned(),
+            Decision::Allowed(Some(place)) => format!("allowed{with}: {} says so", self.rule_name(*place)),
+            Decision::Denied(Some(place)) => format!("denied{with}: {} says so", self.rule_name(*place)),
+            Decision::Denied(None) => format!("denied{with}: no rule allows it"),
+            Decision::NeedsScopes(scopes) => {
+                format!("denied{with}, and told (403) that it needs the scope {}", scopes.join(" "))
+            }
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let Self { principal, kind, asked, decision, steps, .. } = self;
+        let mut out = format!("{principal}, the {kind} `{}`: {}\n", asked.tool, self.verdict());
+        if !steps.is_empty() {
+            out.push_str(&format!("{}\n", table::of_rows(&columns(), steps)));
+        }
+        let looks_at_arguments =
+            |step: &EvaluatedRule<'_>| step.miss != Some(Mismatch::Object) && step.rule.looks_at_arguments();
+        if matches!(decision, Decision::Allowed(_))
+            && asked.arguments.is_none()
+            && steps.iter().any(looks_at_arguments)
+        {
+            out.push_str("Some rules look at arguments; --arguments JSON takes them into account.\n");
+        }
+        out
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let (word, rule, scopes) = match &self.decision {
+            Decision::Allowed(place) => ("allowed", *place, None),
+            Decision::Denied(place) => ("denied", *place, None),
+            Decision::NeedsScopes(scopes) => ("needs-scopes", None, Some(scopes)),
+        };
+        serde_json::json!({
+            "principal": self.principal.to_string(),
+            self.kind: self.asked.tool,
+            "decision": word,
+            "rule": rule.map(|place| place + 1),
+            "effect": rule.map(|place| self.rules.rules()[place].effect.to_string()),
+            "scopes": scopes,
+            "steps": self.steps.iter().map(|step| table::object(&columns(), step)).collect::<Vec<_>>(),
+        })
+    }
 }

@@ -51,13 +51,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if let Some(admin) = &admin {
             lossy::tell(&format!("toolyard: http://{} has /healthz, /readyz and /metrics\n", admin.address));
         }
-        let mut assembled = Assembled::start(
-            &config,
-            guests,
-            &stop,
-            Start::serving(FirstLoad::Within(config.limits.plugin_wait)),
-        )
-        .await?;
+        let start = Start::serving(FirstLoad::Within(config.limits.plugin_wait));
+        let mut assembled = Assembled::start(&config, guests, &stop, start).await?;
         let metrics = ReloadMetrics::default();
         metrics.register(&mut assembled.registry);
         health.loaded(&mut assembled);

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use bytesize::ByteSize;
 use clap::Args;
 use http::Request;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -46,14 +48,16 @@ pub struct Options {
 }
 
 /// The state of the host. `None` where no listener and no store could be asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Status {
     /// Why the MCP listener does not answer.
     unreachable: Option<String>,
     /// The failed checks of `/readyz`.
     failed_checks: Option<Vec<String>>,
-    metrics: Option<Metrics>,
+    figures: Option<Figures>,
     /// The principals that hold the most, and how much.
+    #[serde(skip)]
     principals: Vec<PrincipalUse>,
     tasks: Option<LiveTasks>,
     /// Why the store cannot be read.
@@ -61,38 +65,48 @@ struct Status {
 }
 
 /// Live tasks of all hosts that share the store.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct LiveTasks {
     working: u64,
     input_required: u64,
     /// Of each principal.
+    #[serde(skip)]
     by_owner: BTreeMap<String, u64>,
 }
 
 /// The figures of `/metrics`.
-#[derive(Debug)]
-struct Metrics(String);
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Figures {
+    version: Option<String>,
+    /// The number of plugin files in each of the states.
+    plugins: BTreeMap<&'static str, u64>,
+    runs: Option<u64>,
+    sessions: Option<u64>,
+    approvals_open: Option<u64>,
+    lost_log_lines: Option<u64>,
+}
 
-impl Metrics {
-    /// The value of a series, with its labels as they are written.
-    fn value(&self, series: &str) -> Option<u64> {
-        let value: f64 = self
-            .0
-            .lines()
-            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?
-            .trim()
-            .parse()
-            .ok()?;
-        // Gauges of counts and of whole seconds.
-        (value >= 0.0).then_some(value as u64)
-    }
-
-    fn version(&self) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix("toolyard_build_info{version=\"")?.split('"').next())
-    }
-
-    fn plugins(&self, state: &str) -> u64 {
-        self.value(&format!("toolyard_plugins{{state=\"{state}\"}}")).unwrap_or(0)
+impl Figures {
+    fn of(metrics: &str) -> Self {
+        let rest = |start: &str| metrics.lines().find_map(|line| line.strip_prefix(start));
+        // Gauges of counts, each with its labels as they are written.
+        let value = |series: &str| {
+            let value: f64 = rest(&format!("{series} "))?.trim().parse().ok()?;
+            (value >= 0.0).then_some(value as u64)
+        };
+        let files =
+            |(state, _)| (state, value(&format!("toolyard_plugins{{state=\"{state}\"}}")).unwrap_or(0));
+        let version = rest("toolyard_build_info{version=\"").and_then(|rest| rest.split('"').next());
+        Self {
+            version: version.map(str::to_owned),
+            plugins: PLUGIN_STATES.map(files).into_iter().collect(),
+            runs: value("toolyard_runs"),
+            sessions: value("toolyard_sessions"),
+            approvals_open: value("toolyard_approvals_open"),
+            lost_log_lines: value("toolyard_log_lost_lines_total"),
+        }
     }
 }
 
@@ -140,7 +154,7 @@ async fn ask(config: &Config) -> Status {
             Ok(text) => failed_checks(&text),
             Err(error) => vec![format!("{error:#}")],
         });
-        status.metrics = get(admin, "/metrics").await.ok().map(Metrics);
+        status.figures = get(admin, "/metrics").await.ok().map(|metrics| Figures::of(&metrics));
         let principals = get(admin, "/principals").await.ok();
         status.principals = principals.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     }
@@ -161,7 +175,7 @@ fn failed_checks(text: &str) -> Vec<String> {
 
 async fn live_tasks(tasks: &Tasks) -> anyhow::Result<LiveTasks> {
     let mut found = LiveTasks::default();
-    for task in operator::tasks_that_are(tasks, &[TaskStatus::Working, TaskStatus::InputRequired]).await? {
+    for task in operator::find_tasks(tasks, Some(&[TaskStatus::Working, TaskStatus::InputRequired])).await? {
         *found.by_owner.entry(owner_name(&task.owner)).or_default() += 1;
         match task.status {
             TaskStatus::InputRequired => found.input_required += 1,
@@ -206,7 +220,11 @@ const PLUGIN_STATES: [(&str, &str); 4] = [
 fn print(config: &Config, status: &Status) {
     let address = reachable(config.listen);
     match &status.unreachable {
-        None => say!("host       serves http://{address}/mcp{}", version(status)),
+        None => {
+            let version = status.figures.as_ref().and_then(|figures| figures.version.as_ref());
+            let version = version.map(|version| format!(" (Toolyard {version})")).unwrap_or_default();
+            say!("host       serves http://{address}/mcp{version}");
+        }
         Some(reason) => say!("host       {}", visible::line(reason)),
     }
     match status.failed_checks.as_deref() {
@@ -214,16 +232,15 @@ fn print(config: &Config, status: &Status) {
         Some(failed) => say!("ready      no: {}", visible::line(&failed.join(", "))),
         None => say!("ready      unknown; `admin.listen` adds this and the figures of plugins and calls"),
     }
-    if let Some(metrics) = &status.metrics {
-        let plugins = PLUGIN_STATES.map(|(state, words)| (metrics.plugins(state), words));
+    if let Some(figures) = &status.figures {
+        let plugins = PLUGIN_STATES.map(|(state, words)| (figures.plugins[state], words));
         let plugins = plugins.into_iter().filter(|(count, _)| *count > 0);
         let plugins: Vec<_> = plugins.map(|(count, words)| format!("{count} {words}")).collect();
         say!("plugins    {}", if plugins.is_empty() { "none".to_owned() } else { plugins.join(", ") });
-        let value = |series| metrics.value(series).unwrap_or(0);
-        say!("runs       {} now", value("toolyard_runs"));
-        say!("sessions   {}", value("toolyard_sessions"));
-        say!("approvals  {} open", value("toolyard_approvals_open"));
-        match value("toolyard_log_lost_lines_total") {
+        say!("runs       {} now", figures.runs.unwrap_or(0));
+        say!("sessions   {}", figures.sessions.unwrap_or(0));
+        say!("approvals  {} open", figures.approvals_open.unwrap_or(0));
+        match figures.lost_log_lines.unwrap_or(0) {
             0 => {}
             lost => say!("log        {lost} lines could not be written; check where standard error goes"),
         }
@@ -255,33 +272,11 @@ fn largest(status: &Status) -> Vec<Largest> {
     all
 }
 
-fn version(status: &Status) -> String {
-    let version = status.metrics.as_ref().and_then(Metrics::version);
-    version.map(|version| format!(" (Toolyard {version})")).unwrap_or_default()
-}
-
-fn as_json(config: &Config, status: &Status) -> serde_json::Value {
-    let metrics = status.metrics.as_ref().map(|metrics| {
-        serde_json::json!({
-            "version": metrics.version(),
-            "plugins": PLUGIN_STATES.map(|(state, _)| (state, metrics.plugins(state))).into_iter().collect::<BTreeMap<_, _>>(),
-            "runs": metrics.value("toolyard_runs"),
-            "sessions": metrics.value("toolyard_sessions"),
-            "approvalsOpen": metrics.value("toolyard_approvals_open"),
-            "lostLogLines": metrics.value("toolyard_log_lost_lines_total"),
-        })
-    });
-    serde_json::json!({
-        "ready": status.is_ready(),
-        "url": format!("http://{}/mcp", reachable(config.listen)),
-        "unreachable": status.unreachable,
-        "failedChecks": status.failed_checks,
-        "figures": metrics,
-        "tasks": status.tasks.as_ref().map(|tasks| serde_json::json!({
-            "working": tasks.working,
-            "inputRequired": tasks.input_required,
-        })),
-        "largestPrincipals": largest(status).iter().map(|row| table::object(&LARGEST_COLUMNS, row)).collect::<Vec<_>>(),
-        "storeError": status.store_error,
-    })
+fn as_json(config: &Config, status: &Status) -> Value {
+    let largest = largest(status);
+    let mut shown = json!(status);
+    shown["ready"] = status.is_ready().into();
+    shown["url"] = format!("http://{}/mcp", reachable(config.listen)).into();
+    shown["largestPrincipals"] = largest.iter().map(|row| table::object(&LARGEST_COLUMNS, row)).collect();
+    shown
 }

@@ -43,13 +43,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
         // Clients give up a server that answers after its components are compiled.
-        let assembled = Assembled::start(
-            &config,
-            guests,
-            &stop,
-            Start::serving(FirstLoad::Later(config.limits.plugin_wait)),
-        )
-        .await?;
+        let start = Start::serving(FirstLoad::Later(config.limits.plugin_wait));
+        let assembled = Assembled::start(&config, guests, &stop, start).await?;
         let mut left = DrainReport::default();
         // The client is gone, or a signal came. The host ends all runs, and their tasks record the reason.
         let draining = async {

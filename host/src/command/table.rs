@@ -44,6 +44,14 @@ pub fn list<'a, T: 'a>(columns: &[Column<T>], rows: impl IntoIterator<Item = &'a
     }
 }
 
+/// Prints rows like [`list`]. If there are none, a person reads `none`, and a program nothing.
+pub fn list_or<T>(columns: &[Column<T>], rows: &[T], json: bool, none: fmt::Arguments<'_>) {
+    match rows {
+        [] if !json => output::say_line(none),
+        rows => list(columns, rows, json),
+    }
+}
+
 /// The table of rows.
 pub fn of_rows<'a, T: 'a>(columns: &[Column<T>], rows: impl IntoIterator<Item = &'a T>) -> Table {
     let shown: Vec<_> = columns.iter().filter_map(|column| Some((column.head?, column.value))).collect();

@@ -6,18 +6,17 @@ mod reencrypt;
 mod timeline;
 mod watch;
 
-use super::operator;
 use super::table::{self, Column};
+use super::{operator, until_stopped};
 use crate::config::{Config, Flags};
-use crate::signals::stop_signal;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolyard_cli::{INTERRUPTED, output, say};
-use toolyard_dispatch::{
-    After, Caller, Dispatch, Fault, NoClientChannel, Summary, Task, Tasks, owner_name, visible,
-};
+use tokio_util::sync::CancellationToken;
+use toolyard_cli::{output, say};
+use toolyard_dispatch::{Caller, Dispatch, Fault, NoClientChannel, Summary, Task, owner_name, visible};
+use toolyard_store::Backend;
 
 const COLUMNS: [Column<Summary>; 9] = [
     Column::new("TASK", "taskId", |task| task.id.to_string().into()),
@@ -96,56 +95,47 @@ enum Action {
 /// Runs the chosen command.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
-    match &options.action {
-        Action::Reencrypt(reencrypt) => return reencrypt::run(&config, reencrypt, options.json),
-        Action::History(history) => {
-            operator::has_store(&config, false)?;
-            return operator::with_store_to_read(&config, async |store| {
-                history::run(store, history, options.json).await
-            });
-        }
-        Action::List { .. }
-        | Action::Watch { .. }
-        | Action::Answer(_)
-        | Action::Show { .. }
-        | Action::Logs { .. }
-        | Action::Result { .. }
-        | Action::Cancel { .. }
-        | Action::Resume { .. } => {}
+    let lists = matches!(options.action, Action::List { watch: false });
+    if !operator::has_store(&config, lists)? {
+        return Ok(list(&[], &config, options.json));
     }
-    if !operator::has_store(&config, matches!(options.action, Action::List { watch: false }))? {
-        return none(&config, options.json);
+    if let Action::Reencrypt(reencrypt) = &options.action {
+        return reencrypt::run(&config, reencrypt, options.json);
     }
-    operator::with_store(&config, async |dispatch, _| {
-        let stop = stop_signal()?;
-        let service = tokio::spawn(dispatch.clone().keep_time(stop.clone()));
-        let done = tokio::select! {
-            biased;
-            done = act(&dispatch, &config, options) => done,
-            () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
-        };
+    if let Action::History(history) = &options.action {
+        return operator::with_store_to_read(&config, async |store| {
+            history::run(store, history, options.json).await
+        });
+    }
+    operator::with_store(&config, async |dispatch, store| {
+        let service = tokio::spawn(dispatch.clone().keep_time(CancellationToken::new()));
+        let done = until_stopped(act(&dispatch, &*store, &config, options)).await;
         service.abort();
         done
     })
 }
 
-async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
+async fn act(
+    dispatch: &Dispatch,
+    store: &dyn Backend,
+    config: &Config,
+    options: &Options,
+) -> anyhow::Result<ExitCode> {
     let (tasks, operator) = (dispatch.tasks().await?, Caller::operator());
     match &options.action {
-        Action::List { watch: false } => list(tasks, config, options.json).await,
+        Action::List { watch: false } => {
+            Ok(list(&operator::find_tasks(tasks, None).await?, config, options.json))
+        }
         Action::List { watch: true } => watch::all(tasks, options.json).await,
         Action::Watch { id } => watch::run(tasks, id, options.json).await,
         Action::Answer(options) => answer::run(tasks, options).await,
-        Action::Show { id, timeline: true } => {
-            timeline::show(tasks, id, options.json).await?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Action::Show { id, timeline: true } => timeline::show(tasks, id, options.json).await,
         Action::Logs { id, follow } => timeline::logs(tasks, id, *follow, options.json).await,
         Action::Show { id, timeline: false } => {
             let task = tasks.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
             let why = match task.resume {
                 Some(_) => None,
-                None => timeline::unresumable_reason_of(tasks, id).await?,
+                None => timeline::unresumable_reason(store, task.id).await?,
             };
             show(&task, why, options.json);
             Ok(ExitCode::SUCCESS)
@@ -155,11 +145,8 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
             if *no_wait && task.is_live() {
                 bail!("task {id} has not ended; it is {}", task.status().as_str());
             }
-            match tasks
-                .task_result(&operator, id, Arc::new(NoClientChannel))
-                .await
-                .map_err(|fault| said(&fault, id))?
-            {
+            let result = tasks.task_result(&operator, id, Arc::new(NoClientChannel)).await;
+            match result.map_err(|fault| said(&fault, id))? {
                 Ok(result) => {
                     output::json(result.as_str());
                     let value: serde_json::Value = result.decode().context("cannot read the result")?;
@@ -198,36 +185,9 @@ pub(super) fn said(fault: &Fault, id: &str) -> anyhow::Error {
     }
 }
 
-/// All tasks of the store, the oldest first.
-async fn summaries(tasks: &Tasks) -> anyhow::Result<Vec<Summary>> {
-    const PAGE: u32 = 500;
-    let operator = Caller::operator();
-    let (mut all, mut after): (Vec<Summary>, _) = (Vec::new(), None);
-    loop {
-        let page = tasks.summaries(&operator, after, PAGE).await?;
-        after = page.last().map(|last| After { created_at: last.created_at, id: last.id });
-        let is_last = page.len() < PAGE as usize;
-        all.extend(page);
-        if is_last {
-            return Ok(all);
-        }
-    }
-}
-
-async fn list(tasks: &Tasks, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    let all = summaries(tasks).await?;
-    if all.is_empty() {
-        return none(config, json);
-    }
-    table::list(&COLUMNS, &all, json);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn none(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    if !json {
-        say!("No tasks in {}.", config.data.display());
-    }
-    Ok(ExitCode::SUCCESS)
+fn list(all: &[Summary], config: &Config, json: bool) -> ExitCode {
+    table::list_or(&COLUMNS, all, json, format_args!("No tasks in {}.", config.data.display()));
+    ExitCode::SUCCESS
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {

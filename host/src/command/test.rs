@@ -13,7 +13,7 @@ use toolyard_engine::QuickCode;
 use toolyard_workshop::{TestOptions, Tests};
 
 /// The options of `test`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// A project, which is built first, or a plugin folder.
     #[arg(default_value = ".")]
@@ -43,16 +43,8 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, None)?;
     start_log(&config, "error")?;
-    let Options { dir, patterns, no_build, update, jobs, network, json } = options;
-    let tests = Tests::open(TestOptions {
-        dir: dir.clone(),
-        patterns: patterns.clone(),
-        no_build: *no_build,
-        update: *update,
-        jobs: *jobs,
-        network: *network,
-        json: *json,
-    })?;
+    let Options { dir, patterns, no_build, update, jobs, network, json } = options.clone();
+    let tests = Tests::open(TestOptions { dir, patterns, no_build, update, jobs, network, json })?;
     config.set_plugins(tests.plugins());
     config.quick_code = QuickCode::Make;
     config.uses_placeholder_secrets = true;

@@ -5,12 +5,12 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
-use sha2::{Digest as _, Sha256};
 use std::process::ExitCode;
 use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_console::Role;
 use toolyard_dispatch::Timestamp;
 use toolyard_transport::auth::is_scope;
+use toolyard_trust::Digest;
 
 /// The options of `token`.
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn stanza(options: &Options, token: &str) -> String {
-    let digest: String = Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Digest::of(token.as_bytes()).hex();
     let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
     if options.console {
         let (name, role) = (quoted(&options.name), &options.role);

@@ -11,6 +11,8 @@ use crate::lock_file::stem;
 use crate::{assemble, plugin_folder};
 use anyhow::bail;
 use clap::Args;
+use heck::ToLowerCamelCase as _;
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use toolyard_cli::nearest::nearest;
 use toolyard_cli::{output, say, tell};
@@ -27,8 +29,8 @@ const COLUMNS: [Column<ToolSpec>; 9] = [
     Column::member("digest", |spec| spec.digest.to_string().into()),
     Column::shown("DESCRIPTION", |spec| description(spec).lines().next().into()),
     Column::member("description", |spec| description(spec).into()),
-    Column::member("inputSchema", |spec| json(Some(&spec.description.input_schema))),
-    Column::member("outputSchema", |spec| json(spec.description.output_schema.as_ref())),
+    Column::member("inputSchema", |spec| parsed(Some(&spec.description.input_schema))),
+    Column::member("outputSchema", |spec| parsed(spec.description.output_schema.as_ref())),
 ];
 
 fn description(spec: &ToolSpec) -> &str {
@@ -36,7 +38,7 @@ fn description(spec: &ToolSpec) -> &str {
 }
 
 /// JSON that the component gave, which was parsed before.
-fn json(text: Option<&RawJson>) -> serde_json::Value {
+fn parsed(text: Option<&RawJson>) -> Value {
     text.and_then(|text| serde_json::from_str(text.as_str()).ok()).unwrap_or_default()
 }
 
@@ -79,7 +81,6 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             print_bridge(&snapshot.catalog, &config, options.json);
             return Ok(print_refused(&snapshot.plugins, options.json));
         }
-        let providers = snapshot.catalog.providers();
         if !snapshot.catalog.is_empty() {
             table::list(&COLUMNS, snapshot.catalog.tools().map(|tool| tool.spec()), options.json);
         } else if snapshot.plugins.iter().all(|report| report.state == PluginState::Disabled) && !options.json
@@ -89,27 +90,22 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                 "Nothing in {folder}. Copy a tool component there (NAME.wasm), or name another folder by --plugins."
             );
         }
-        for provider in providers {
+        for provider in snapshot.catalog.providers() {
             let spec = provider.spec();
             let prompts: Vec<&str> = spec.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
             if options.json {
-                let line = serde_json::json!({
+                output::json(json!({
                     "plugin": spec.plugin, "digest": spec.digest.to_string(), "prompts": prompts,
                     "resources": spec.has_resources, "completion": spec.has_completion,
-                });
-                output::json(line);
+                }));
                 continue;
             }
-            let mut offers = Vec::new();
-            if !prompts.is_empty() {
-                offers.push(format!("prompts: {}", prompts.join(", ")));
-            }
-            if spec.has_resources {
-                offers.push("resources: yes".to_owned());
-            }
-            if spec.has_completion {
-                offers.push("completion: yes".to_owned());
-            }
+            let offers = [
+                (!prompts.is_empty()).then(|| format!("prompts: {}", prompts.join(", "))),
+                spec.has_resources.then(|| "resources: yes".to_owned()),
+                spec.has_completion.then(|| "completion: yes".to_owned()),
+            ];
+            let offers: Vec<String> = offers.into_iter().flatten().collect();
             say!("{}  {}", spec.plugin, visible::line(&offers.join("; ")));
         }
         print_locked(&config, options.json)?;
@@ -137,7 +133,6 @@ fn print_locked(config: &Config, json: bool) -> anyhow::Result<()> {
     }
     // A lock file that cannot be read refuses the plugins, which says why.
     let Ok(lock) = PluginFolder::read_only(&config.plugins).lock() else { return Ok(()) };
-    let held = held::names(&config.data);
     let mut table = table(&["PLUGIN", "SOURCE", "SIGNER"]);
     let mut is_empty = true;
     for entry in lock.entries() {
@@ -147,9 +142,9 @@ fn print_locked(config: &Config, json: bool) -> anyhow::Result<()> {
             Signer::Identity { identity, .. } => identity,
             Signer::None { .. } => "none",
         };
-        let is_held = held.iter().any(|name| name == stem(&entry.file));
+        let is_held = held::is_held(&config.data, &entry.file);
         if json {
-            output::json(serde_json::json!({
+            output::json(json!({
                 "plugin": entry.file, "source": entry.source, "signer": signer, "held": is_held,
             }));
             continue;
@@ -181,7 +176,7 @@ fn print_bridge(catalog: &Catalog, config: &Config, json: bool) {
             });
         let support = spec.task_support.as_str();
         if json {
-            output::json(serde_json::json!({
+            output::json(json!({
                 "tool": spec.name(), "taskSupport": support,
                 "handedOffAfterMs": after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
                 "onClientTimeout": on_timeout,
@@ -204,20 +199,14 @@ fn print_bridge(catalog: &Catalog, config: &Config, json: bool) {
 fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for report in plugins {
-        for why in &report.left_out {
+        let left_out = report.left_out.iter().map(|why| ("leftOut", "left out", why.as_str()));
+        let refused = report.refusal().map(|why| ("refused", "not loaded", why));
+        for (member, words, why) in left_out.chain(refused) {
             code = ExitCode::FAILURE;
-            if json {
-                output::json(serde_json::json!({"plugin": report.file, "leftOut": why}));
-            } else {
-                tell!("left out: {why}");
+            match json {
+                true => output::json(json!({"plugin": report.file, member: why})),
+                false => tell!("{words}: {why}"),
             }
-        }
-        let Some(why) = report.refusal() else { continue };
-        code = ExitCode::FAILURE;
-        if json {
-            output::json(serde_json::json!({"plugin": report.file, "refused": why}));
-        } else {
-            tell!("not loaded: {why}");
         }
     }
     code
@@ -245,7 +234,8 @@ fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
                 let by = format!("limits.{}", row.key);
                 table.add_row([row.key, &row.shown(limits), &by, row.sentence]);
             }
-            for (key, value, by, sentence) in shared(report, host) {
+            for ((key, _, by, sentence), value) in SHARED.into_iter().zip(shared(report, host)) {
+                let value = value.map_or_else(|| "none".to_owned(), |value| value.to_string());
                 table.add_row([key, &value, by, sentence]);
             }
             say!("{table}\n");
@@ -253,62 +243,43 @@ fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
     }
 }
 
-/// The limits that count over several runs: name, value, the setting, and a sentence.
-fn shared(
-    report: &PluginReport,
-    host: &HostLimits,
-) -> [(&'static str, String, &'static str, &'static str); 5] {
-    let own = |own: Option<u32>| own.map_or_else(|| "none".to_owned(), |own| own.to_string());
-    [
-        ("concurrency", own(report.concurrency), "limits.concurrency", "Runs of the plugin at once."),
-        ("queue", own(report.queue), "limits.queue", "Tasks of the plugin that wait for their turn."),
-        (
-            "principal",
-            host.running_per_principal.to_string(),
-            "calls.running-per-principal",
-            "Runs of one principal at once.",
-        ),
-        (
-            "waiting",
-            host.waiting_per_principal.to_string(),
-            "tasks.waiting-per-principal",
-            "Tasks of one principal that wait for their turn.",
-        ),
-        (
-            "host",
-            host.running.to_string(),
-            "calls.running",
-            "Runs of this host at once, if the machine has room.",
-        ),
-    ]
+/// The limits that count over several runs: the name, the member in JSON, the setting, and a sentence.
+const SHARED: [(&str, &str, &str, &str); 5] = [
+    ("concurrency", "concurrency", "limits.concurrency", "Runs of the plugin at once."),
+    ("queue", "queue", "limits.queue", "Tasks of the plugin that wait for their turn."),
+    ("principal", "runningPerPrincipal", "calls.running-per-principal", "Runs of one principal at once."),
+    (
+        "waiting",
+        "waitingPerPrincipal",
+        "tasks.waiting-per-principal",
+        "Tasks of one principal that wait for their turn.",
+    ),
+    ("host", "running", "calls.running", "Runs of this host at once, if the machine has room."),
+];
+
+/// The values of [`SHARED`]. `None` is no limit.
+fn shared(report: &PluginReport, host: &HostLimits) -> [Option<u32>; 5] {
+    let of_host = [host.running_per_principal, host.waiting_per_principal, host.running];
+    let [running, waiting, all] = of_host.map(Some);
+    [report.concurrency, report.queue, running, waiting, all]
 }
 
-fn limits_of(report: &PluginReport, name: &str, limits: &Limits, host: &HostLimits) -> serde_json::Value {
+fn limits_of(report: &PluginReport, name: &str, limits: &Limits, host: &HostLimits) -> Value {
     let mut shown = limits_as_json(limits);
-    shown.insert("concurrency".to_owned(), report.concurrency.into());
-    shown.insert("queue".to_owned(), report.queue.into());
-    shown.insert("runningPerPrincipal".to_owned(), host.running_per_principal.into());
-    shown.insert("waitingPerPrincipal".to_owned(), host.waiting_per_principal.into());
-    shown.insert("running".to_owned(), host.running.into());
-    serde_json::json!({"tool": name, "plugin": report.file, "limits": shown})
+    let shared = SHARED.into_iter().zip(shared(report, host));
+    shown.extend(shared.map(|((_, member, ..), value)| (member.to_owned(), value.into())));
+    json!({"tool": name, "plugin": report.file, "limits": shown})
 }
 
 /// Each limit as a member whose name ends in its unit.
-pub fn limits_as_json(limits: &Limits) -> serde_json::Map<String, serde_json::Value> {
+pub fn limits_as_json(limits: &Limits) -> Map<String, Value> {
     let unit = |unit: Unit| match unit {
         Unit::Bytes => "Bytes",
         Unit::Time => "Ms",
         Unit::Count => "",
     };
-    Limits::ROWS.iter().map(|row| (camel_case(row.key) + unit(row.unit), row.of(limits).into())).collect()
-}
-
-/// `log-rate` as `logRate`.
-fn camel_case(key: &str) -> String {
-    let mut words = key.split('-');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |name, word| {
-        let (head, tail) = word.split_at(word.len().min(1));
-        name + &head.to_ascii_uppercase() + tail
-    })
+    Limits::ROWS
+        .iter()
+        .map(|row| (row.key.to_lower_camel_case() + unit(row.unit), row.of(limits).into()))
+        .collect()
 }

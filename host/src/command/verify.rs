@@ -25,6 +25,7 @@ pub struct Options {
 }
 
 /// The state of one component.
+#[derive(Default)]
 struct Finding {
     file: String,
     digest: Option<Digest>,
@@ -57,11 +58,10 @@ async fn verify(config: &Config) -> anyhow::Result<Vec<Finding>> {
     }
     let lock = folder.lock()?;
     let engine = assemble::start_engine(config)?;
-    let held = held::names(&config.data);
     let mut findings = Vec::new();
     for entry in lock.entries() {
         let mut finding = compare(config, &engine, &folder, entry).await?;
-        if held.iter().any(|name| name == stem(&entry.file)) {
+        if held::is_held(&config.data, &entry.file) {
             let name = stem(&entry.file);
             finding.problems.push(format!("a new version is held; `toolyard accept {name}` takes it"));
         }
@@ -94,13 +94,7 @@ async fn compare(
         Signer::None { .. } => "none".to_owned(),
         Signer::Identity { identity, .. } => identity.clone(),
     };
-    let mut finding = Finding {
-        file: entry.file.clone(),
-        digest: None,
-        signer: Some(signer),
-        problems: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut finding = Finding { file: entry.file.clone(), signer: Some(signer), ..Finding::default() };
     let Some(bytes) = folder.read(&entry.file, config.limits.component.as_u64())? else {
         finding.problems.push("is not in the folder; `toolyard install` fetches it".to_owned());
         return Ok(finding);

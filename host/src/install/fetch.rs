@@ -1,12 +1,11 @@
 //! Fetches plugins from their sources.
 
 use crate::config::Config;
+use crate::spinner::Spinner;
 use anyhow::{Context as _, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::time::Duration;
 use toolyard_cli::read;
 use toolyard_registry::reference::Source;
 use toolyard_registry::{Artifact, Client, Proxies, Settings, credentials, layout};
@@ -63,7 +62,7 @@ pub struct Beside<'a> {
 /// # Errors
 /// If the source cannot be read, or its content is not one component.
 pub async fn fetch(config: &Config, source: &Source, beside: Beside<'_>) -> anyhow::Result<Fetched> {
-    let _spinner = spinner(&format!("fetching {source}"));
+    let _spinner = Spinner::new(&format!("fetching {source}"));
     let limit = config.limits.component.as_u64();
     let mut fetched = match source {
         Source::Oci(reference) => {
@@ -106,20 +105,4 @@ pub async fn fetch(config: &Config, source: &Source, beside: Beside<'_>) -> anyh
 pub fn plain(source: &Source, component: Vec<u8>) -> anyhow::Result<Fetched> {
     let artifact = Artifact::new(component, BTreeMap::new(), None).with_context(|| source.to_string())?;
     Ok(Fetched { source: source.to_string(), artifact, is_oci: false })
-}
-
-/// Shows on a terminal that a command works; hidden elsewhere. It vanishes when it is dropped.
-pub fn spinner(what: &str) -> impl Drop + use<> {
-    struct Spinner(ProgressBar);
-    impl Drop for Spinner {
-        fn drop(&mut self) {
-            self.0.finish_and_clear();
-        }
-    }
-    let style =
-        ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::new_spinner().with_style(style);
-    bar.set_message(toolyard_dispatch::visible::line(what).into_owned());
-    bar.enable_steady_tick(Duration::from_millis(120));
-    Spinner(bar)
 }

@@ -1,7 +1,7 @@
 //! The plugin folder as the commands change it: several files together, all of them or none, whenever the command is
 //! killed. Several commands at once take turns.
 
-use super::fetch::spinner;
+use crate::spinner::Spinner;
 use anyhow::{Context as _, bail};
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -264,32 +264,25 @@ impl PluginFolder {
             manifest.map_or(Ok(()), |manifest| fs::write(&manifest_file, manifest))
         };
         let cannot = || format!("cannot write to the plugin folder {}", self.path.display());
-        let _spinner = spinner(&format!("checking {name}"));
+        let _spinner = Spinner::new(&format!("checking {name}"));
         let report = match write().with_context(cannot) {
             Ok(()) => Ok(engine.check(&component_file).await),
             Err(error) => Err(error),
         };
         self.remove_checked().with_context(cannot)?;
-        let files = PluginFiles::of(name);
-        match report? {
-            Ok(report) => Ok(CheckReport { file: files.component, ..report }),
-            Err(LoadError { why: Refusal::Manifest(error), .. }) => Err(LoadError {
-                file: files.component,
-                why: Refusal::Manifest(ManifestError { file: files.manifest, ..error }),
+        let PluginFiles { component: file, manifest, .. } = PluginFiles::of(name);
+        let why = match report? {
+            Ok(report) => return Ok(CheckReport { file, ..report }),
+            Err(LoadError { why: Refusal::Manifest(error), .. }) => {
+                Refusal::Manifest(ManifestError { file: manifest, ..error })
             }
-            .into()),
-            Err(LoadError { why, .. }) => Err(LoadError { file: files.component, why }.into()),
-        }
+            Err(LoadError { why, .. }) => why,
+        };
+        Err(LoadError { file, why }.into())
     }
 
     fn remove_checked(&self) -> io::Result<()> {
-        for file in CHECKED {
-            match fs::remove_file(self.path.join(file)) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                other => other?,
-            }
-        }
-        Ok(())
+        CHECKED.iter().try_for_each(|file| unless_missing(fs::remove_file(self.path.join(file))))
     }
 
     /// Moves the files of a committed change to their names. It can be repeated.
@@ -305,15 +298,11 @@ impl PluginFolder {
         check_names(steps.iter().map(|step| step.file.as_str()))?;
         for (index, FolderStep { file, is_written }) in steps.iter().enumerate() {
             let to = self.path.join(file);
-            let moved = match is_written {
+            // A missing file was moved or removed before a crash.
+            unless_missing(match is_written {
                 true => fs::rename(committed.join(file), &to),
                 false => fs::remove_file(&to),
-            };
-            match moved {
-                // It was done before a crash.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                other => other?,
-            }
+            })?;
             reach(&format!("install.step-{index}"));
         }
         self.sync()?;
@@ -358,7 +347,12 @@ fn check_names<'a>(mut names: impl Iterator<Item = &'a str>) -> io::Result<()> {
 }
 
 fn remove_folder(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
+    unless_missing(fs::remove_dir_all(path))
+}
+
+/// The outcome of a change of a file. A file that does not exist is no error.
+fn unless_missing(changed: io::Result<()>) -> io::Result<()> {
+    match changed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other,
     }

@@ -3,6 +3,7 @@
 
 use super::fetch::Fetched;
 use crate::config::Config;
+use crate::lock_file::stem;
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::ErrorKind;
@@ -61,6 +62,11 @@ pub fn forget(config: &Config, name: &str) -> anyhow::Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         removed => removed.map(|()| true).with_context(|| format!("cannot remove {}", path.display())),
     }
+}
+
+/// Whether a version of the plugin with this component waits.
+pub fn is_held(data: &Path, component: &str) -> bool {
+    names(data).iter().any(|name| name == stem(component))
 }
 
 /// The names of the plugins with a version that waits.

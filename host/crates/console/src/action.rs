@@ -30,13 +30,14 @@ pub(crate) enum Action<'a> {
 }
 
 /// The facts about an action.
-struct Facts<'a> {
-    name: &'static str,
+pub(crate) struct Facts<'a> {
+    pub name: &'static str,
     /// The path, with `{}` in place of the target.
     path: &'static str,
-    target: &'a str,
+    /// The object that it changes.
+    pub target: &'a str,
     /// The least role for it.
-    role: Role,
+    pub role: Role,
 }
 
 impl<'a> Action<'a> {
@@ -54,7 +55,7 @@ impl<'a> Action<'a> {
         Self::Try,
     ];
 
-    const fn facts(self) -> Facts<'a> {
+    pub const fn facts(self) -> Facts<'a> {
         let (name, path, target, role) = match self {
             Self::Logout => ("logout", "/logout", "", Role::Viewer),
             Self::Theme => ("theme", "/theme", "", Role::Viewer),
@@ -85,21 +86,8 @@ impl<'a> Action<'a> {
     }
 
     pub fn path(self) -> String {
-        self.facts().path.replace("{}", self.target())
-    }
-
-    pub const fn name(self) -> &'static str {
-        self.facts().name
-    }
-
-    /// The object that it changes.
-    pub const fn target(self) -> &'a str {
-        self.facts().target
-    }
-
-    /// The least role for it.
-    pub const fn role(self) -> Role {
-        self.facts().role
+        let Facts { path, target, .. } = self.facts();
+        path.replace("{}", target)
     }
 }
 
@@ -134,8 +122,8 @@ mod tests {
     #[test]
     fn a_viewer_changes_nothing_and_an_approver_only_decides() {
         let of_task = [Action::Answer("7"), Action::Approve("7"), Action::Deny("7")];
-        assert!(of_task.iter().all(|action| action.role() == Role::Approver));
-        assert_eq!(Action::Cancel("7").role(), Role::Admin);
+        assert!(of_task.iter().all(|action| action.facts().role == Role::Approver));
+        assert_eq!(Action::Cancel("7").facts().role, Role::Admin);
         assert!(Role::Viewer < Role::Approver && Role::Approver < Role::Admin);
     }
 }

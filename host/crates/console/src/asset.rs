@@ -1,5 +1,6 @@
 //! Files that pages use. Their addresses contain their digests, so that browsers may keep them for ever.
 
+use crate::session::hex;
 use sha2::{Digest as _, Sha256};
 use std::sync::LazyLock;
 
@@ -13,13 +14,9 @@ pub(crate) struct Asset {
 
 impl Asset {
     fn new(name: &str, kind: &'static str, body: &'static [u8]) -> Self {
-        let digest = Sha256::digest(body);
+        let digest = hex(&Sha256::digest(body)[..4]);
         let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
-        let path = format!(
-            "/asset/{stem}.{:02x}{:02x}{:02x}{:02x}.{suffix}",
-            digest[0], digest[1], digest[2], digest[3]
-        );
-        Self { path, kind, body }
+        Self { path: format!("/asset/{stem}.{digest}.{suffix}"), kind, body }
     }
 }
 

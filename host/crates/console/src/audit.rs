@@ -2,8 +2,8 @@
 
 use crate::form::{Pairs, value};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The longest text of a filter (bytes).
 const MAX_FILTER: usize = 512;
@@ -40,7 +40,7 @@ pub struct AuditHits {
     pub incomplete: Option<String>,
 }
 
-/// An entry of the log.
+/// An entry of the log, as far as filters look at it.
 #[derive(Deserialize)]
 pub(crate) struct AuditEntry<'a> {
     #[serde(borrow)]
@@ -53,23 +53,13 @@ pub(crate) struct AuditEntry<'a> {
     pub task: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub tool: Option<Cow<'a, str>>,
-    #[serde(flatten)]
-    pub more: BTreeMap<String, serde_json::Value>,
 }
 
-/// The parts of an entry that filters look at.
-#[derive(Deserialize)]
-struct Filtered<'a> {
-    #[serde(borrow)]
-    at: Cow<'a, str>,
-    #[serde(borrow)]
-    action: Cow<'a, str>,
-    #[serde(borrow)]
-    principal: Cow<'a, str>,
-    #[serde(borrow, default)]
-    task: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    tool: Option<Cow<'a, str>>,
+/// The other members of an entry.
+pub(crate) fn other_members(line: &str) -> Map<String, Value> {
+    let mut members: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
+    members.retain(|name, _| !["at", "action", "principal", "task", "tool"].contains(&name.as_str()));
+    members
 }
 
 impl AuditSearch {
@@ -100,7 +90,7 @@ impl AuditSearch {
         if texts.into_iter().flatten().any(|text| is_plain(text) && !line.contains(text.as_str())) {
             return false;
         }
-        let Ok(entry) = serde_json::from_str::<Filtered<'_>>(line) else { return false };
+        let Ok(entry) = serde_json::from_str::<AuditEntry<'_>>(line) else { return false };
         let at = &*entry.at;
         self.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
             && self.principal.as_deref().is_none_or(|principal| entry.principal.contains(principal))
@@ -154,6 +144,6 @@ mod tests {
     fn an_entry_is_read_whole() {
         let entry: AuditEntry<'_> = serde_json::from_str(LINE).expect("an entry");
         assert_eq!((&*entry.action, entry.tool.as_deref()), ("task.created", Some("deploy")));
-        assert_eq!(entry.more.keys().collect::<Vec<_>>(), ["id", "status"]);
+        assert_eq!(other_members(LINE).keys().collect::<Vec<_>>(), ["id", "status"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The state of a console that all requests share.
 
 use crate::host::HostState;
-use crate::link::{Link, LinkFolder};
+use crate::link::LinkFolder;
 use crate::reply::{self, Reply};
 use crate::session::{self, Session, Sessions};
 use crate::user::ConsoleUser;
@@ -142,7 +142,7 @@ impl Console {
     ///
     /// # Errors
     /// As [`LinkFolder::issue`].
-    pub fn link(&self) -> std::io::Result<Link> {
+    pub fn link(&self) -> std::io::Result<String> {
         self.links.issue(self.dispatch.now())
     }
 

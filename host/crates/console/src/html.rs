@@ -1,12 +1,13 @@
 //! The frame of all pages, and the parts that several pages have.
 
-use crate::action::Action;
+use crate::action::{Action, Facts};
 use crate::asset;
 use crate::console::Console;
 use crate::form::Pairs;
 use crate::session::Session;
+use crate::text::block;
 use maud::{DOCTYPE, Markup, html};
-use toolyard_dispatch::TaskStatus;
+use toolyard_dispatch::{RpcError, TaskStatus};
 
 /// The request that a page answers.
 #[derive(Clone, Copy)]
@@ -131,12 +132,13 @@ impl View<'_> {
 
     /// A form that does an action and leads back to this page; nothing, if this login may not do it.
     pub fn form(&self, action: Action<'_>, fields: Markup) -> Markup {
-        if self.session.role < action.role() {
+        let Facts { name, target, role, .. } = action.facts();
+        if self.session.role < role {
             return html! {};
         }
-        let token = self.console.sessions.form_token(self.session, action.name(), action.target());
+        let token = self.console.sessions.form_token(self.session, name, target);
         html! {
-            form method="post" action=(action.path()) data-action=(action.name()) {
+            form method="post" action=(action.path()) data-action=(name) {
                 input type="hidden" name="token" value=(token);
                 input type="hidden" name="back" value=(self.path);
                 (fields)
@@ -173,6 +175,23 @@ pub(crate) fn table(label: &str, heads: &[&str], rows: Markup) -> Markup {
             }
         }
     }
+}
+
+/// A section with its heading.
+pub(crate) fn section(id: &str, heading: &str, content: Markup) -> Markup {
+    html! { section aria-labelledby=(id) { h2 id=(id) { (heading) } (content) } }
+}
+
+/// A failure of a call.
+pub(crate) fn error(content: Markup) -> Markup {
+    html! { div.error role="group" aria-label="Error" { (content) } }
+}
+
+/// The error of JSON-RPC that a call ended with.
+pub(crate) fn rpc_error(error: &RpcError) -> Markup {
+    self::error(
+        html! { p { strong { "The call ended with the error " (error.code) } } (block(&error.message)) },
+    )
 }
 
 /// Says that there is nothing, and what to do next.

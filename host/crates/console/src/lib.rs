@@ -31,5 +31,5 @@ pub use audit::{AuditHits, AuditSearch};
 pub use connection::serve;
 pub use console::{Console, ConsoleSettings, MAX_CONNECTIONS};
 pub use host::{HostState, LockedPlugin, PluginDetail, PluginState};
-pub use link::{Link, LinkFolder};
+pub use link::LinkFolder;
 pub use user::{ConsoleUser, Role};

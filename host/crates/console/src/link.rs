@@ -20,13 +20,6 @@ pub struct LinkFolder {
     folder: PathBuf,
 }
 
-/// A login link.
-#[derive(Debug)]
-pub struct Link {
-    /// The address. Its fragment is the code: browsers do not send that part.
-    pub url: String,
-}
-
 impl LinkFolder {
     /// Opens the folder, and makes it readable for its owner only.
     ///
@@ -59,16 +52,17 @@ impl LinkFolder {
         fs::read_to_string(self.folder.join("address"))
     }
 
-    /// Makes a link for the console that runs on this data folder.
+    /// Makes a link for the console that runs on this data folder. The fragment of its address is the code: browsers do
+    /// not send that part.
     ///
     /// # Errors
     /// `NotFound` if none runs; else if the folder cannot be written or the machine has no random numbers.
-    pub fn issue(&self, now: Timestamp) -> io::Result<Link> {
+    pub fn issue(&self, now: Timestamp) -> io::Result<String> {
         let origin = self.address()?;
         let code = random_code()?;
         self.remove_old(now)?;
         self.write(&self.link(&code), "")?;
-        Ok(Link { url: format!("{origin}/login#{code}") })
+        Ok(format!("{origin}/login#{code}"))
     }
 
     /// Uses up the link with this code. False if there is none, or if it is too old.
@@ -132,8 +126,8 @@ mod tests {
         Timestamp(i64::try_from(now.as_millis()).expect("a time") + minutes * 60_000)
     }
 
-    fn code(link: &Link) -> String {
-        link.url.split_once('#').expect("a fragment").1.to_owned()
+    fn code(link: &str) -> String {
+        link.split_once('#').expect("a fragment").1.to_owned()
     }
 
     #[test]
@@ -141,7 +135,7 @@ mod tests {
         let (_data, links) = folder();
         let (first, second) =
             (links.issue(later(0)).expect("issues"), links.issue(later(0)).expect("issues"));
-        assert!(first.url.starts_with("http://abcd.localhost:7422/login#"));
+        assert!(first.starts_with("http://abcd.localhost:7422/login#"));
         assert!(!links.redeem("another code", later(0)));
         assert!(links.redeem(&code(&first), later(4)) && !links.redeem(&code(&first), later(4)), "once");
         assert!(!links.redeem(&code(&second), later(6)), "expired");

@@ -47,53 +47,55 @@ pub(crate) async fn render(view: &View<'_>) -> Reply {
         Err(fault) => return broken(view, &fault),
     };
     let rendered = match place(view.path) {
-        Some(("", None)) => overview::page(view, &waiting).await,
-        Some(("tasks", None)) => tasks::page(view).await,
-        Some(("tasks", Some(id))) => task::page(view, id).await,
-        Some(("waiting", None)) => waiting::page(view, &waiting).await,
-        Some(("tools", None)) => Ok(tools::page(view)),
-        Some(("tools", Some(file))) => match plugin::page(view, file) {
-            Some(rendered) => Ok(rendered),
-            None => return not_found(view),
-        },
-        Some(("try", Some(tool))) => match try_tool::page(view, tool) {
-            Some(rendered) => Ok(rendered),
-            None => return not_found(view),
-        },
-        Some(("calls", None)) => Ok(calls::page(view)),
+        Some(("", None)) => overview::page(view, &waiting).await.map(Some),
+        Some(("tasks", None)) => tasks::page(view).await.map(Some),
+        Some(("tasks", Some(id))) => task::page(view, id).await.map(Some),
+        Some(("waiting", None)) => waiting::page(view, &waiting).await.map(Some),
+        Some(("tools", None)) => Ok(Some(tools::page(view))),
+        Some(("tools", Some(file))) => Ok(plugin::page(view, file)),
+        Some(("try", Some(tool))) => Ok(try_tool::page(view, tool)),
+        Some(("calls", None)) => Ok(Some(calls::page(view))),
         Some(("calls", Some(number))) => {
             match number.parse().ok().and_then(|number| call::page(view, number)) {
-                Some(rendered) => Ok(rendered),
-                None => return unknown_call(view, waiting.len()),
+                None => return gone(view, waiting.len(), &UNKNOWN_CALL),
+                rendered => Ok(rendered),
             }
         }
-        Some(("permissions", None)) => permissions::page(view).await,
-        Some(("clients", None)) => clients::page(view).await,
-        Some(("hosts", None)) => hosts::page(view).await,
-        Some(("audit", None)) => Ok(audit::page(view).await),
-        _ => return not_found(view),
+        Some(("permissions", None)) => permissions::page(view).await.map(Some),
+        Some(("clients", None)) => clients::page(view).await.map(Some),
+        Some(("hosts", None)) => hosts::page(view).await.map(Some),
+        Some(("audit", None)) => Ok(Some(audit::page(view).await)),
+        _ => Ok(None),
     };
     match rendered {
-        Ok(Rendered { title, is_live, content }) => {
+        Ok(Some(Rendered { title, is_live, content })) => {
             reply::page(StatusCode::OK, view.page(&title, waiting.len(), is_live, content))
         }
-        Err(Fault::UnknownTask) => {
-            let content = html! {
-                p { "There is no task of this id any more. Tasks are kept until their ttl has passed." }
-                p { a href="/tasks" { "All tasks" } }
-            };
-            reply::page(StatusCode::NOT_FOUND, view.page("Unknown task", waiting.len(), false, content))
-        }
+        Ok(None) => not_found(view),
+        Err(Fault::UnknownTask) => gone(view, waiting.len(), &UNKNOWN_TASK),
         Err(fault) => broken(view, &fault),
     }
 }
 
-fn unknown_call(view: &View<'_>, waiting: usize) -> Reply {
-    let content = html! {
-        p { "There is no call of this number any more. Newer, slower and failed calls have taken its place." }
-        p { a href="/calls" { "All calls" } }
-    };
-    reply::page(StatusCode::NOT_FOUND, view.page("Unknown call", waiting, false, content))
+/// The title, the text, the list and the name of the list of a page whose object is gone.
+type Gone = [&'static str; 4];
+
+const UNKNOWN_TASK: Gone = [
+    "Unknown task",
+    "There is no task of this id any more. Tasks are kept until their ttl has passed.",
+    "/tasks",
+    "All tasks",
+];
+const UNKNOWN_CALL: Gone = [
+    "Unknown call",
+    "There is no call of this number any more. Newer, slower and failed calls have taken its place.",
+    "/calls",
+    "All calls",
+];
+
+fn gone(view: &View<'_>, waiting: usize, [title, text, list, name]: &Gone) -> Reply {
+    let content = html! { p { (text) } p { a href=(list) { (name) } } };
+    reply::page(StatusCode::NOT_FOUND, view.page(title, waiting, false, content))
 }
 
 /// A page that is the answer to an action.

@@ -1,6 +1,6 @@
 //! Which page or action a request means, and the checks that come before it.
 
-use crate::action::Action;
+use crate::action::{Action, Facts};
 use crate::console::Console;
 use crate::form::{Pairs, pairs, value};
 use crate::html::View;
@@ -97,10 +97,11 @@ async fn post(
         return reply::text(StatusCode::NOT_FOUND, "there is no such action\n");
     };
     let token = value(&form, "token").unwrap_or_default();
-    if !console.sessions.accepts(token, &session, action.name(), action.target()) {
+    let Facts { name, target, role, .. } = action.facts();
+    if !console.sessions.accepts(token, &session, name, target) {
         return refused(console, ActionRefusal::Token);
     }
-    if session.role < action.role() {
+    if session.role < role {
         return refused(console, ActionRefusal::Role);
     }
     let view = View { console, session: &session, query: &Pairs::new(), path, is_dark };

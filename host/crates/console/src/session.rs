@@ -7,7 +7,6 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -157,12 +156,8 @@ pub(crate) fn digest_hex(secret: &str) -> String {
     hex(&digest(secret))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

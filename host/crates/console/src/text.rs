@@ -45,10 +45,12 @@ pub(crate) fn query(name: &str, value: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
 }
 
-/// An address with those of these pairs that have a value.
+/// An address with those of these pairs whose value is not empty.
 pub(crate) fn address(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(pairs.iter().filter_map(|(name, value)| Some((name, (*value)?))));
+    query.extend_pairs(
+        pairs.iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?))),
+    );
     let query = query.finish();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }

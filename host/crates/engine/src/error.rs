@@ -245,7 +245,7 @@ pub enum Refusal {
 }
 
 /// A function of a component that cannot be a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
     /// The function, such as `a:b/math@1.0.0#add`.
     pub function: String,

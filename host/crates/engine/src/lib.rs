@@ -25,7 +25,7 @@ pub use component::compile::compile_child;
 pub use component::componentize::componentize;
 pub use component::imports_used::ImportUse;
 pub use error::{LoadError, Refusal, Skipped, StartError};
-pub use folder::check::{CheckReport, CheckedPrompt, CheckedResume, CheckedTool};
+pub use folder::check::{CheckReport, CheckedArgument, CheckedPrompt, CheckedResume, CheckedTool};
 pub use folder::grant_summary::{CheckedSecret, GrantSummary};
 pub use folder::outsiders::{Outsiders, outsiders};
 pub use folder::plugin_dir::{COMMITTED_FOLDER, FolderStep, MAX_STEPS_BYTES, STEPS_FILE};

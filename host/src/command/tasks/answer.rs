@@ -30,43 +30,30 @@ fn answer(text: &str) -> Result<(String, RawJson), String> {
     Ok((key.to_owned(), content))
 }
 
-/// A question of the task.
-struct Question {
-    key: String,
-    method: &'static str,
-    params: RawJson,
-}
-
 /// Answers the questions. A call that waits for an approval is not a question: `toolyard approvals` decides about it.
 pub async fn run(tasks: &Tasks, options: &Options) -> anyhow::Result<ExitCode> {
     let (operator, id) = (Caller::operator(), &options.id);
     let task = tasks.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
-    let questions: Vec<Question> = task
-        .open_questions()
-        .map(|question| Question {
-            key: question.wire_key().into_owned(),
-            method: question.kind.method(),
-            params: question.params.clone(),
-        })
-        .collect();
+    let questions: Vec<_> =
+        task.open_questions().map(|question| (question.wire_key().into_owned(), question)).collect();
     if task.open_approval().is_some() {
         bail!("task {id} waits for an approval; `toolyard approvals approve {id}` decides about it");
     }
     if questions.is_empty() {
         bail!("task {id} has no open question; it is {}", task.status().as_str());
     }
-    let known = |key: &String| questions.iter().any(|question| question.key == *key);
+    let known = |key: &String| questions.iter().any(|(known, _)| known == key);
     if let Some((key, _)) = options.answers.iter().find(|(key, _)| !known(key)) {
-        let keys: Vec<&str> = questions.iter().map(|question| question.key.as_str()).collect();
+        let keys: Vec<&str> = questions.iter().map(|(key, _)| key.as_str()).collect();
         let keys = visible::line(&keys.join(", ")).into_owned();
         bail_usage!("no open question has the key `{key}`; the keys are {keys}");
     }
     let mut responses = HashMap::new();
-    for Question { key, method, params } in &questions {
+    for (key, question) in &questions {
         let given = options.answers.iter().find(|(of, _)| of == key);
         let response = match given {
             Some((_, content)) => {
-                if let Some(fault) = misfit(params, content) {
+                if let Some(fault) = misfit(&question.params, content) {
                     bail_usage!("the answer to `{key}` does not fit: {fault}");
                 }
                 RawJson::of(&serde_json::json!({"action": "accept", "content": content}))
@@ -77,7 +64,7 @@ pub async fn run(tasks: &Tasks, options: &Options) -> anyhow::Result<ExitCode> {
                 continue;
             }
             None => {
-                let (method, params) = (*method, params.clone());
+                let (method, params) = (question.kind.method(), question.params.clone());
                 let asked =
                     tokio::task::spawn_blocking(move || toolyard_workshop::ask_at_terminal(method, &params));
                 let asked = asked.await.context("cannot read the answer")?;

@@ -2,9 +2,9 @@
 
 use crate::command::{counted, operator};
 use crate::config::{Config, encryption};
+use crate::spinner::Spinner;
 use anyhow::bail;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use toolyard_cli::{bail_usage, output, say};
 use toolyard_store::{Backend, ReencryptionReport, SealWith};
@@ -27,7 +27,6 @@ pub struct Options {
 
 /// Runs the command.
 pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<ExitCode> {
-    operator::has_store(config, false)?;
     let keys = encryption::keys(config.key_file.as_deref())?;
     let with = match (&keys, options.plain) {
         (_, true) => SealWith::Nothing,
@@ -53,10 +52,8 @@ pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<Exi
 }
 
 async fn reseal(store: &dyn Backend, with: SealWith) -> anyhow::Result<ReencryptionReport> {
-    let bar = progress("looking at");
-    let done = store.reseal(with, &mut |seen| bar.set_position(seen)).await?;
-    bar.finish_and_clear();
-    Ok(done)
+    let spinner = Spinner::with_position("looking at", ": {human_pos} tasks");
+    Ok(store.reseal(with, &mut |seen| spinner.0.set_position(seen)).await?)
 }
 
 /// Prints the outcome.
@@ -85,12 +82,4 @@ fn report(done: &ReencryptionReport, how: &str, json: bool) -> anyhow::Result<Ex
 
 fn tasks(count: u64) -> String {
     counted(count, "task")
-}
-
-/// A progress bar for terminals.
-fn progress(what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {msg}: {human_pos} tasks");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-    // Hidden where stderr is no terminal.
-    ProgressBar::new_spinner().with_style(style).with_message(what)
 }

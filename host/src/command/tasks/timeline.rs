@@ -1,7 +1,7 @@
 //! `toolyard tasks show --timeline` and `toolyard tasks logs`: the events of a task.
 
 use super::said;
-use crate::command::table::table;
+use crate::command::table::{Column, object, of_rows};
 use std::process::ExitCode;
 use std::time::Duration;
 use toolyard_cli::{output, say};
@@ -13,26 +13,38 @@ const PAGE: u32 = 500;
 /// How often `--follow` looks for new events. The host that runs the task writes them as often.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// An event, and the time of the first one in milliseconds.
+type Row<'a> = (&'a TimelineEvent, i64);
+
+const fn columns<'a>() -> [Column<Row<'a>>; 7] {
+    [
+        Column::member("seq", |(event, _)| event.seq.into()),
+        Column::new("TIME", "at", |(event, _)| event.at.to_string().into()),
+        Column::shown("ELAPSED", |(event, began)| {
+            format!("{:.3} s", (event.at.0 - began) as f64 / 1_000.0).into()
+        }),
+        Column::new("ATTEMPT", "attempt", |(event, _)| event.attempt.into()),
+        Column::new("EVENT", "event", |(event, _)| event.kind.as_str().into()),
+        Column::shown("DETAILS", |(event, _)| event.details().into()),
+        Column::member("details", |(event, _)| body(event)),
+    ]
+}
+
 /// Prints the attempts at a task and all its events.
-pub async fn show(tasks: &Tasks, id: &str, json: bool) -> anyhow::Result<()> {
-    let events = of_task(tasks, id).await?;
-    if json {
-        events.iter().for_each(|event| output::json(as_json(event)));
-        return Ok(());
-    }
-    let mut rows = table(&["TIME", "ELAPSED", "ATTEMPT", "EVENT", "DETAILS"]);
+pub async fn show(tasks: &Tasks, id: &str, json: bool) -> anyhow::Result<ExitCode> {
+    let events = all(async |after| page(tasks, id, after).await).await?;
     let began = events.first().map_or(0, |first| first.at.0);
-    for event in &events {
-        rows.add_row([
-            event.at.to_string(),
-            format!("{:.3} s", (event.at.0 - began) as f64 / 1_000.0),
-            event.attempt.to_string(),
-            event.kind.as_str().to_owned(),
-            event.details(),
-        ]);
+    match json {
+        true => events.iter().for_each(print_json),
+        false => {
+            say!("{}", of_rows(&columns(), &events.iter().map(|event| (event, began)).collect::<Vec<_>>()))
+        }
     }
-    say!("{rows}");
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_json(event: &TimelineEvent) {
+    output::json(object(&columns(), &(event, 0)));
 }
 
 /// Prints what the guest of a task logs; with `follow`, until the task ends.
@@ -49,7 +61,7 @@ pub async fn logs(tasks: &Tasks, id: &str, follow: bool, json: bool) -> anyhow::
         for event in &events {
             match event.kind {
                 EventKind::Log | EventKind::Stdout | EventKind::Stderr | EventKind::LeftOut if json => {
-                    output::json(as_json(event));
+                    print_json(event);
                 }
                 EventKind::Stdout | EventKind::Stderr => {
                     for line in event.details().lines() {
@@ -77,16 +89,6 @@ async fn page(tasks: &Tasks, id: &str, after: Option<u64>) -> anyhow::Result<Tim
     tasks.timeline(&Caller::operator(), id, after, PAGE).await.map_err(|fault| said(&fault, id))
 }
 
-/// All events of a task.
-async fn of_task(tasks: &Tasks, id: &str) -> anyhow::Result<Vec<TimelineEvent>> {
-    all(async |after| page(tasks, id, after).await).await
-}
-
-/// All events of a task in the store.
-async fn in_store(store: &dyn Backend, task: TaskId) -> anyhow::Result<Vec<TimelineEvent>> {
-    all(async |after| Ok(store.timeline(task, after, PAGE).await?)).await
-}
-
 /// All events of a timeline that is read page by page.
 async fn all(
     page: impl AsyncFn(Option<u64>) -> anyhow::Result<Timeline>,
@@ -102,31 +104,13 @@ async fn all(
     }
 }
 
-/// Why a task in the store no longer resumes, if that is in its timeline.
-pub(super) async fn unresumable_reason(store: &dyn Backend, task: TaskId) -> anyhow::Result<Option<String>> {
-    Ok(reason(&in_store(store, task).await?))
-}
-
 /// Why a task no longer resumes, if that is in its timeline.
-pub(super) async fn unresumable_reason_of(tasks: &Tasks, id: &str) -> anyhow::Result<Option<String>> {
-    Ok(reason(&of_task(tasks, id).await?))
-}
-
-fn reason(events: &[TimelineEvent]) -> Option<String> {
-    let event = events.iter().find(|event| event.kind == EventKind::Unresumable)?;
-    Some(body(event)["message"].as_str().unwrap_or_default().to_owned())
+pub(super) async fn unresumable_reason(store: &dyn Backend, task: TaskId) -> anyhow::Result<Option<String>> {
+    let events = all(async |after| Ok(store.timeline(task, after, PAGE).await?)).await?;
+    let event = events.iter().find(|event| event.kind == EventKind::Unresumable);
+    Ok(event.map(|event| body(event)["message"].as_str().unwrap_or_default().to_owned()))
 }
 
 fn body(event: &TimelineEvent) -> serde_json::Value {
     event.body.decode().unwrap_or_default()
-}
-
-fn as_json(event: &TimelineEvent) -> serde_json::Value {
-    serde_json::json!({
-        "seq": event.seq,
-        "attempt": event.attempt,
-        "at": event.at.to_string(),
-        "event": event.kind.as_str(),
-        "details": body(event),
-    })
 }

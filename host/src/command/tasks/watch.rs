@@ -1,6 +1,7 @@
 //! `toolyard tasks watch`, and `tasks list --watch`: what changes, until the task ends or Ctrl-C.
 
-use super::{as_json, said, summaries};
+use super::{as_json, said};
+use crate::command::operator;
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub async fn run(tasks: &Tasks, id: &str, json: bool) -> anyhow::Result<ExitCode
 pub async fn all(tasks: &Tasks, json: bool) -> anyhow::Result<ExitCode> {
     let mut known: HashMap<TaskId, Timestamp> = HashMap::new();
     loop {
-        let summaries = summaries(tasks).await?;
+        let summaries = operator::find_tasks(tasks, None).await?;
         for summary in &summaries {
             if known.insert(summary.id, summary.updated_at) == Some(summary.updated_at) {
                 continue;

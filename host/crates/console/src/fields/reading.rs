@@ -1,7 +1,7 @@
 //! The JSON of what was entered, and back.
 
 use super::{FieldFault, Kind, Shape, below, name_of, text_of};
-use crate::form::Pairs;
+use crate::form::{Pairs, value, values};
 use serde_json::{Map, Value};
 use toolyard_dispatch::Field;
 
@@ -32,7 +32,7 @@ struct Reader<'a> {
     faults: Vec<FieldFault>,
 }
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     fn object(&mut self, fields: &[Field], pointer: &str, depth: usize) -> Map<String, Value> {
         let mut object = Map::new();
         for field in fields {
@@ -51,18 +51,14 @@ impl<'a> Reader<'a> {
         object
     }
 
-    fn given(&self, pointer: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-        let name = name_of(pointer);
-        self.form.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
-    }
-
     fn fault(&mut self, field: &Field, pointer: &str, text: String) {
         self.faults.push(FieldFault { pointer: pointer.to_owned(), title: field.title.clone(), text });
     }
 
     /// The value of a field; `None` if nothing was entered.
     fn value(&mut self, field: &Field, shape: &Shape, pointer: &str, depth: usize) -> Option<Value> {
-        let first = self.given(pointer).next().unwrap_or_default();
+        let name = name_of(pointer);
+        let first = value(self.form, &name).unwrap_or_default();
         let typed = Some(first.trim()).filter(|text| !text.is_empty());
         match &shape.kind {
             Kind::Boolean => match first {
@@ -78,20 +74,18 @@ impl<'a> Reader<'a> {
             }
             Kind::One(choices) => (!first.is_empty()).then(|| self.choice(field, pointer, choices, first)),
             Kind::Many(choices) => {
-                let given: Vec<&str> = self.given(pointer).filter(|text| !text.is_empty()).collect();
+                let given: Vec<&str> = values(self.form, &name).filter(|text| !text.is_empty()).collect();
                 let chosen: Vec<Value> =
                     given.into_iter().map(|text| self.choice(field, pointer, choices, text)).collect();
                 (!chosen.is_empty() || field.required).then_some(Value::Array(chosen))
             }
             Kind::Lines { are_texts } => {
                 let lines = first.lines().map(str::trim_end).filter(|line| !line.is_empty());
-                let items: Vec<Value> = lines
-                    .map(
-                        |line| {
-                            if *are_texts { line.into() } else { self.number(field, pointer, line.trim()) }
-                        },
-                    )
-                    .collect();
+                let item = |line: &str| match are_texts {
+                    true => line.into(),
+                    false => self.number(field, pointer, line.trim()),
+                };
+                let items: Vec<Value> = lines.map(item).collect();
                 (!items.is_empty() || field.required).then_some(Value::Array(items))
             }
             Kind::Object(members) => {

@@ -1,7 +1,7 @@
 //! The inputs of fields.
 
 use super::{FieldFault, Kind, Shape, below, name_of, text_of};
-use crate::form::Pairs;
+use crate::form::{Pairs, values};
 use crate::text::line;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -72,21 +72,13 @@ impl Inputs<'_> {
     fn one(&self, field: &Field, id: &str, pointer: &str, depth: usize) -> Markup {
         let shape = Shape::of(field, depth);
         let name = name_of(pointer);
-        let entered: Vec<&str> = self
-            .entered
-            .iter()
-            .filter(|(known, _)| *known == name)
-            .map(|(_, value)| value.as_str())
-            .collect();
+        let entered: Vec<&str> = values(self.entered, &name).collect();
         let first = entered.first().copied().filter(|text| !text.is_empty());
-        let is_object = matches!(shape.kind, Kind::Object(_));
-        let faults: Vec<&FieldFault> = self
-            .faults
-            .iter()
-            .filter(|fault| {
-                if is_object { fault.pointer == pointer } else { is_at_or_below(&fault.pointer, pointer) }
-            })
-            .collect();
+        let is_about = |fault: &&FieldFault| match shape.kind {
+            Kind::Object(_) => fault.pointer == pointer,
+            _ => is_at_or_below(&fault.pointer, pointer),
+        };
+        let faults: Vec<&FieldFault> = self.faults.iter().filter(is_about).collect();
         let hint = shape.schema["description"].as_str().map(line);
         let hint_id = hint.as_ref().map(|_| format!("{id}-hint"));
         let fault_id = (!faults.is_empty()).then(|| format!("{id}-fault"));
@@ -96,6 +88,25 @@ impl Inputs<'_> {
         let required = field.required;
         let label = html! { (line(&field.title)) @if !required { span.muted { " (optional)" } } };
         let is_chosen = |choice: &str| entered.contains(&choice);
+        let listed =
+            |choices: &[Value]| choices.iter().map(text_of).map(|value| (line(&value), value)).collect();
+        // A choice among a few, or of several: each a word and its value.
+        let group = |kind: &str, choices: Vec<(String, String)>| {
+            html! {
+                fieldset id=(id) aria-describedby=[&described] {
+                    legend { (label) }
+                    @for (word, value) in choices {
+                        label.choice {
+                            input type=(kind) name=(name) value=(value) checked[is_chosen(&value)] required[required && kind == "radio"];
+                            " " (word)
+                        }
+                    }
+                    @if kind == "radio" && !required {
+                        label.choice { input type="radio" name=(name) value="" checked[first.is_none()]; " not set" }
+                    }
+                }
+            }
+        };
         let input = match &shape.kind {
             Kind::Object(members) => html! {
                 fieldset id=(id) aria-describedby=[&described] {
@@ -103,30 +114,12 @@ impl Inputs<'_> {
                     (self.all(members, id, pointer, depth + 1))
                 }
             },
-            Kind::Many(choices) => html! {
-                fieldset id=(id) aria-describedby=[&described] {
-                    legend { (label) }
-                    @for choice in choices.iter().map(text_of) {
-                        label.choice {
-                            input type="checkbox" name=(name) value=(choice) checked[is_chosen(&choice)];
-                            " " (line(&choice))
-                        }
-                    }
-                }
-            },
-            Kind::Boolean => radios(
-                &[("true".to_owned(), "yes".to_owned()), ("false".to_owned(), "no".to_owned())],
-                (id, &name),
-                &label,
-                first,
-                required,
-                described.as_deref(),
-            ),
-            Kind::One(choices) if choices.len() <= FEW_CHOICES => {
-                let choices: Vec<_> =
-                    choices.iter().map(|choice| (text_of(choice), line(&text_of(choice)))).collect();
-                radios(&choices, (id, &name), &label, first, required, described.as_deref())
+            Kind::Many(choices) => group("checkbox", listed(choices)),
+            Kind::Boolean => {
+                let words = [("yes", "true"), ("no", "false")];
+                group("radio", words.map(|(word, value)| (word.to_owned(), value.to_owned())).to_vec())
             }
+            Kind::One(choices) if choices.len() <= FEW_CHOICES => group("radio", listed(choices)),
             Kind::One(choices) => html! {
                 label for=(id) { (label) }
                 select id=(id) name=(name) required[required] aria-describedby=[&described] aria-invalid=[invalid] {
@@ -166,31 +159,6 @@ impl Inputs<'_> {
                 }
                 @if let Some(hint) = &hint { p.muted id=[&hint_id] { (hint) } }
                 @if matches!(shape.kind, Kind::Json) { (schema(&shape.schema)) }
-            }
-        }
-    }
-}
-
-/// A choice among a few, each a value and its words.
-fn radios(
-    choices: &[(String, String)],
-    (id, name): (&str, &str),
-    label: &Markup,
-    entered: Option<&str>,
-    required: bool,
-    described: Option<&str>,
-) -> Markup {
-    html! {
-        fieldset id=(id) aria-describedby=[described] {
-            legend { (label) }
-            @for (choice, words) in choices {
-                label.choice {
-                    input type="radio" name=(name) value=(choice) checked[entered == Some(choice)] required[required];
-                    " " (words)
-                }
-            }
-            @if !required {
-                label.choice { input type="radio" name=(name) value="" checked[entered.is_none()]; " not set" }
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, approval: &Approval) -> Markup 
     let tool = catalog.tools().find(|tool| tool.spec().name() == task.tool);
     let described = tool.as_ref().and_then(|tool| tool.spec().description.description.as_deref());
     // An approver must see the call.
-    let may_decide = view.session.role >= Action::Approve(&id).role();
+    let may_decide = view.session.role >= Action::Approve(&id).facts().role;
     let is_whole =
         task.arguments.as_str().len() <= SHOWN_AT_ONCE || value(view.query, "arguments") == Some("all");
     let shown = html! { input type="hidden" name="fingerprint" value=(approval.fingerprint); };

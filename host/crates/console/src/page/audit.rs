@@ -1,7 +1,7 @@
 //! The search of the audit log.
 
 use super::Rendered;
-use crate::audit::{AuditEntry, AuditHits, AuditSearch};
+use crate::audit::{AuditEntry, AuditHits, AuditSearch, other_members};
 use crate::html::{self, View, empty};
 use crate::reply::{self, Reply};
 use crate::text::{self, line, short_id};
@@ -80,14 +80,14 @@ fn older(search: &AuditSearch, hits: &AuditHits) -> String {
 fn table(lines: &[String]) -> Markup {
     let heads = ["Time", "Action", "Principal", "Task", "Tool", "More"];
     let rows = html! {
-        @for entry in lines.iter().filter_map(|line| serde_json::from_str::<AuditEntry<'_>>(line).ok()) {
+        @for (text, entry) in lines.iter().filter_map(|text| Some((text, serde_json::from_str::<AuditEntry<'_>>(text).ok()?))) {
             tr {
                 td { time datetime=(line(&entry.at)) { (shown_time(&entry.at)) } }
                 td { (line(&entry.action)) }
                 td { (line(&entry.principal)) }
                 td { @if let Some(task) = &entry.task { a href={ "/tasks/" (text::segment(task)) } { (short_id(&line(task))) } } }
                 td { (line(entry.tool.as_deref().unwrap_or_default())) }
-                td.long { (more(&entry)) }
+                td.long { (more(text)) }
             }
         }
     };
@@ -101,10 +101,10 @@ fn shown_time(at: &str) -> String {
 }
 
 /// The other members of an entry, in a line.
-fn more(entry: &AuditEntry<'_>) -> String {
-    let members = entry.more.iter().filter(|(name, _)| *name != "id");
+fn more(entry: &str) -> String {
+    let members = other_members(entry).into_iter().filter(|(name, _)| *name != "id");
     let shown = members.map(|(name, value)| match (name.as_str(), value) {
-        ("digest", Value::String(text)) => format!("digest={}", text.get(..12).unwrap_or(text)),
+        ("digest", Value::String(text)) => format!("digest={}", text.get(..12).unwrap_or(&text)),
         (name, Value::String(text)) => format!("{name}={text}"),
         (name, other) => format!("{name}={other}"),
     });

@@ -2,7 +2,7 @@
 
 use super::calls::{memory, outcome};
 use super::{Rendered, json_tree};
-use crate::html::{self, View};
+use crate::html::{self, View, section};
 use crate::text::{ago, block, count, line, micros, query};
 use maud::{Markup, html};
 use std::time::Duration;
@@ -19,12 +19,9 @@ pub(super) fn page(view: &View<'_>, number: u64) -> Option<Rendered> {
     let details = details.as_deref().unwrap_or(&none);
     let content = html! {
         (head(view, &call))
-        section aria-labelledby="waterfall" {
-            h2 #waterfall { "Time of each part" }
-            (waterfall(&call, &details.host_calls))
-        }
-        section aria-labelledby="arguments" { h2 #arguments { "Arguments" } (contents(view, details.arguments.as_ref())) }
-        section aria-labelledby="result" { h2 #result { "Result" } (contents(view, details.result.as_ref())) }
+        (section("waterfall", "Time of each part", waterfall(&call, &details.host_calls)))
+        (section("arguments", "Arguments", contents(view, details.arguments.as_ref())))
+        (section("result", "Result", contents(view, details.result.as_ref())))
     };
     Some(Rendered { title: format!("Call {number}"), is_live: false, content })
 }
@@ -60,12 +57,9 @@ struct Row {
 
 /// The waits and host calls of a call, as a table with a bar in each row. The numbers say the same as the bars.
 fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
-    let row = |name: &str, begins, took, class| Row {
-        name: name.to_owned(),
-        begins,
-        took,
-        details: String::new(),
-        class,
+    let row = |name: &str, begins, took, class| {
+        let (name, details) = (name.to_owned(), String::new());
+        Row { name, begins, took, details, class }
     };
     let mut rows = vec![
         row("waited for a slot", Duration::ZERO, call.waited, "bar-wait"),

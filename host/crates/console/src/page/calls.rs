@@ -113,9 +113,8 @@ pub(super) fn outcome(end: CallEnd) -> Markup {
 }
 
 fn address(wanted: &str, tool: Option<&str>, after: Option<CallPosition>) -> String {
-    let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
     let after = after.map(|after| format!("{}:{}", after.took.as_nanos(), after.number));
-    text::address("/calls", &[("show", wanted), ("tool", tool), ("after", after.as_deref())])
+    text::address("/calls", &[("show", Some(wanted)), ("tool", tool), ("after", after.as_deref())])
 }
 
 /// Reads the position of a page from its address.

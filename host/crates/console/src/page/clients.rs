@@ -54,25 +54,19 @@ fn table(view: &View<'_>, sessions: &[Session]) -> Markup {
 /// The capabilities of a client in words.
 fn capability_names(session: &Session, is_bridged: bool) -> Vec<&'static str> {
     let can = ClientCapabilities::of(&session.client_capabilities);
-    let mut words = Vec::new();
-    match (can.form, can.url) {
-        (true, true) => words.push("can be asked by form and by page"),
-        (true, false) => words.push("can be asked by form"),
-        (false, true) => words.push("can be asked by page"),
-        (false, false) => words.push("cannot be asked"),
-    }
-    if can.sampling {
-        words.push("can sample a model");
-    }
-    if can.roots {
-        words.push("names its roots");
-    }
-    if is_bridged {
-        words.push("knows no tasks: its long calls are handed off");
-    } else if can.tasks || session.task_aware {
-        words.push("speaks tasks");
-    }
-    words
+    let asked = match (can.form, can.url) {
+        (true, true) => "can be asked by form and by page",
+        (true, false) => "can be asked by form",
+        (false, true) => "can be asked by page",
+        (false, false) => "cannot be asked",
+    };
+    let tasks = match is_bridged {
+        true => Some("knows no tasks: its long calls are handed off"),
+        false => (can.tasks || session.task_aware).then_some("speaks tasks"),
+    };
+    let samples = can.sampling.then_some("can sample a model");
+    let roots = can.roots.then_some("names its roots");
+    [Some(asked), samples, roots, tasks].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

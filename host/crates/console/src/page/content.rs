@@ -1,6 +1,7 @@
 //! Results of tools: text, images, files, structured content.
 
 use super::{json_tree, markdown};
+use crate::html::error;
 use crate::text::{block, line};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +28,7 @@ pub(super) fn result(result: &RawJson, address: Option<&str>) -> Markup {
         @if let Some(structured) = structured { h3 { "Structured content" } (json_tree::of_value(structured)) }
     };
     if value["isError"] == true {
-        html! { div.error role="group" aria-label="Error" { p { strong { "The tool reports an error" } } (shown) } }
+        error(html! { p { strong { "The tool reports an error" } } (shown) })
     } else {
         shown
     }

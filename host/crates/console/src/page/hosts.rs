@@ -1,7 +1,7 @@
 //! The hosts that share the store.
 
 use super::Rendered;
-use crate::html::{self, View};
+use crate::html::{self, View, section};
 use crate::text::{ago, count, digest, line, span};
 use maud::{Markup, html};
 use toolyard_dispatch::{Fault, Neighbour, lacked_components};
@@ -12,19 +12,19 @@ const ROWS: usize = 100;
 pub(super) async fn page(view: &View<'_>) -> Result<Rendered, Fault> {
     let dispatch = &view.console.dispatch;
     let hosts = if dispatch.node().is_shared { dispatch.hosts().await? } else { Vec::new() };
-    let content = html! {
-        section aria-labelledby="this" { h2 #this { "This host" } (own(view)) }
-        section aria-labelledby="others" {
-            h2 #others { "Hosts of the database" }
-            @if dispatch.node().is_shared {
-                (listed(view, &hosts))
-            } @else {
-                p {
-                    "No other host shares this store. Hosts on several machines share a PostgreSQL database ("
-                    code { "store" } ")."
-                }
+    let others = html! {
+        @if dispatch.node().is_shared {
+            (listed(view, &hosts))
+        } @else {
+            p {
+                "No other host shares this store. Hosts on several machines share a PostgreSQL database ("
+                code { "store" } ")."
             }
         }
+    };
+    let content = html! {
+        (section("this", "This host", own(view)))
+        (section("others", "Hosts of the database", others))
     };
     Ok(Rendered { title: "Hosts".to_owned(), is_live: true, content })
 }

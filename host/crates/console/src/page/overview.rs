@@ -1,7 +1,7 @@
 //! The overview: is it healthy, what runs, what failed, what waits.
 
 use super::{Rendered, tasks};
-use crate::html::{View, empty};
+use crate::html::{View, empty, section};
 use crate::text::count;
 use maud::{Markup, html};
 use toolyard_dispatch::search::{Direction, Filter};
@@ -17,26 +17,22 @@ pub(super) async fn page(view: &View<'_>, waiting: &[Summary]) -> Result<Rendere
     let operator = Caller::operator();
     let tasks = console.dispatch.tasks().await?;
     let failed = tasks.find_tasks(&operator, filter, Direction::Descending, None, FAILURES).await?.tasks;
+    let waits = match waiting.len() {
+        0 => empty(html! { "Nothing waits for you." }),
+        tasks => html! {
+            p { a href="/waiting" { (count(tasks, "task", "tasks")) " with a question or a call to approve" } }
+        },
+    };
+    let failures = match failed.as_slice() {
+        [] => empty(html! { "No task has failed. Tasks are kept until their ttl has passed." }),
+        failed => tasks::table(view, failed),
+    };
     let content = html! {
-        section aria-labelledby="health" { h2 #health { "Health" } (health(&unready)) }
-        section aria-labelledby="now" { h2 #now { "Now" } (load(&console.dispatch.load())) }
-        section aria-labelledby="waits" {
-            h2 #waits { "Waits for you" }
-            @if waiting.is_empty() {
-                (empty(html! { "Nothing waits for you." }))
-            } @else {
-                p { a href="/waiting" { (count(waiting.len(), "task", "tasks")) " with a question or a call to approve" } }
-            }
-        }
-        section aria-labelledby="failures" {
-            h2 #failures { "Latest failures" }
-            @if failed.is_empty() {
-                (empty(html! { "No task has failed. Tasks are kept until their ttl has passed." }))
-            } @else {
-                (tasks::table(view, &failed))
-            }
-        }
-        section aria-labelledby="plugins" { h2 #plugins { "Plugins" } (plugins(view)) }
+        (section("health", "Health", health(&unready)))
+        (section("now", "Now", load(&console.dispatch.load())))
+        (section("waits", "Waits for you", waits))
+        (section("failures", "Latest failures", failures))
+        (section("plugins", "Plugins", plugins(view)))
     };
     Ok(Rendered { title: "Overview".to_owned(), is_live: true, content })
 }

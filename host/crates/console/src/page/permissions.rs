@@ -3,7 +3,7 @@
 use super::Rendered;
 use crate::action::Action;
 use crate::form::value;
-use crate::html::{self, View, badge, empty};
+use crate::html::{self, View, badge, empty, section};
 use crate::text::{ago, count, digest, line, query, segment};
 use maud::{Markup, html};
 use toolyard_dispatch::{AfterGrant, Fault, Grant, GrantFilter, GrantId, Timestamp, Verdict, owner_name};
@@ -107,18 +107,16 @@ fn verdict(verdict: Verdict) -> Markup {
 fn asked(view: &View<'_>) -> Markup {
     let plugins = view.console.host.plugins();
     let asking: Vec<_> = plugins.iter().filter(|plugin| !plugin.asks.is_empty()).collect();
-    html! {
-        section aria-labelledby="asked" {
-            h2 #asked { "Left to the person who calls" }
-            @if asking.is_empty() {
-                p.muted { "No manifest says " code { "grant = \"ask\"" } "." }
-            }
-            @for plugin in asking {
-                h3 { a href={ "/tools/" (segment(&plugin.file)) } { code { (line(&plugin.file)) } } }
-                ul.tools { @for asked in &plugin.asks { li { (line(asked)) } } }
-            }
+    let content = html! {
+        @if asking.is_empty() {
+            p.muted { "No manifest says " code { "grant = \"ask\"" } "." }
         }
-    }
+        @for plugin in asking {
+            h3 { a href={ "/tools/" (segment(&plugin.file)) } { code { (line(&plugin.file)) } } }
+            ul.tools { @for asked in &plugin.asks { li { (line(asked)) } } }
+        }
+    };
+    section("asked", "Left to the person who calls", content)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Rendered;
 use crate::host::{PluginDetail, PluginState};
-use crate::html::{View, badge};
+use crate::html::{View, badge, section};
 use crate::text::{count, digest, line, named, query, segment};
 use maud::{Markup, html};
 use toolyard_dispatch::{TaskSupport, ToolSpec, visible};
@@ -31,18 +31,16 @@ pub(super) fn page(view: &View<'_>, file: &str) -> Option<Rendered> {
             @if let (_, Some(most)) = plugin.bounds { dt { "Waiting tasks" } dd { (most) } }
         }
         (grants(&plugin))
-        section aria-labelledby="tools" {
-            h2 #tools { "Tools" }
+        (section("tools", "Tools", html! {
             @if tools.is_empty() { p.muted { "It serves no tool." } }
             @for tool in &tools { (tool_of(tool.spec(), &manifest)) }
             @for left_out in &plugin.left_out { p.bad { (line(left_out)) } }
-        }
+        }))
         (limits(&plugin))
-        section aria-labelledby="off" {
-            h2 #off { "Switch it off" }
+        (section("off", "Switch it off", html! {
             p { "This line of " code { (line(&manifest)) } " disables the plugin. It stands above all tables." }
             pre.text { "enabled = false" }
-        }
+        }))
     };
     Some(Rendered { title: line(&state.file), is_live: false, content })
 }
@@ -63,25 +61,23 @@ fn grants(plugin: &PluginDetail) -> Markup {
         ("Missing", &plugin.missing, "Everything that it imports is granted."),
         ("Unused", &plugin.unused, "No grant is unused."),
     ];
-    html! {
-        section aria-labelledby="grants" {
-            h2 #grants { "Grants and imports" }
-            @if plugin.state.digest.is_none() {
-                p.muted { "No component is served. " code { "toolyard check FILE" } " describes the file." }
-            } @else {
-                dl.facts {
-                    @for (title, lines, none) in lists {
-                        dt { (title) }
-                        dd {
-                            @if lines.is_empty() { span.muted { (none) } }
-                            @for one in lines { div { (line(one)) } }
-                        }
+    let content = html! {
+        @if plugin.state.digest.is_none() {
+            p.muted { "No component is served. " code { "toolyard check FILE" } " describes the file." }
+        } @else {
+            dl.facts {
+                @for (title, lines, none) in lists {
+                    dt { (title) }
+                    dd {
+                        @if lines.is_empty() { span.muted { (none) } }
+                        @for one in lines { div { (line(one)) } }
                     }
                 }
-                p.muted { "Imports are found by the functions that the component imports. The runtime of a language may import more than a tool uses." }
             }
+            p.muted { "Imports are found by the functions that the component imports. The runtime of a language may import more than a tool uses." }
         }
-    }
+    };
+    section("grants", "Grants and imports", content)
 }
 
 fn tool_of(tool: &ToolSpec, manifest: &str) -> Markup {
@@ -121,19 +117,15 @@ fn toml_key(name: &str) -> String {
 fn limits(plugin: &PluginDetail) -> Markup {
     let are_same = plugin.limits.windows(2).all(|pair| pair[0].1 == pair[1].1);
     let shown = if are_same { &plugin.limits[..plugin.limits.len().min(1)] } else { &plugin.limits };
-    html! {
-        @if !shown.is_empty() {
-            section aria-labelledby="limits" {
-                h2 #limits { "Limits of a run" }
-                @for (tool, rows) in shown {
-                    details {
-                        summary { @if are_same { "All tools" } @else { code { (line(tool)) } } }
-                        dl.facts { @for (key, value) in rows { dt { code { (key) } } dd { (value) } } }
-                    }
-                }
+    let content = html! {
+        @for (tool, rows) in shown {
+            details {
+                summary { @if are_same { "All tools" } @else { code { (line(tool)) } } }
+                dl.facts { @for (key, value) in rows { dt { code { (key) } } dd { (value) } } }
             }
         }
-    }
+    };
+    html! { @if !shown.is_empty() { (section("limits", "Limits of a run", content)) } }
 }
 
 #[cfg(test)]

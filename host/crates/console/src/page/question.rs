@@ -15,7 +15,7 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
     let left = question.deadline.0.saturating_sub(view.console.dispatch.now().0).max(0);
     let misfit = value(view.query, "misfit").filter(|_| value(view.query, "key") == Some(&*key));
     let id = task.id.to_string();
-    if view.session.role < Action::Answer(&id).role() {
+    if view.session.role < Action::Answer(&id).facts().role {
         return view.hidden();
     }
     let fields = match (question.kind, Form::read(&question.params)) {

@@ -2,9 +2,9 @@
 
 use super::{Rendered, approval, content as blocks, json_tree, question, timeline};
 use crate::action::Action;
-use crate::html::{View, state};
+use crate::html::{View, rpc_error, section, state};
 use crate::reply::{self, Reply};
-use crate::text::{ago, block, line, query, segment, span};
+use crate::text::{ago, line, query, segment, span};
 use http::StatusCode;
 use maud::{Markup, html};
 use toolyard_dispatch::{Caller, Fault, Outcome, Summary, Task, name_of};
@@ -22,26 +22,16 @@ pub(super) async fn page(view: &View<'_>, id: &str) -> Result<Rendered, Fault> {
     let content = html! {
         (head(view, &task))
         @if let Some(approval) = task.open_approval() {
-            section aria-labelledby="approval" {
-                h2 #approval { "Waits for an approval" }
-                (approval::form(view, &task, approval))
-            }
+            (section("approval", "Waits for an approval", approval::form(view, &task, approval)))
         }
         @if !questions.is_empty() {
-            section aria-labelledby="questions" {
-                h2 #questions { "Waits for an answer" }
+            (section("questions", "Waits for an answer", html! {
                 @for question in questions { (question::form(view, &task, question)) }
-            }
+            }))
         }
-        section aria-labelledby="result" { h2 #result { "Result" } @if shows { (outcome(&task)) } @else { (view.hidden()) } }
-        section aria-labelledby="timeline" {
-            h2 #timeline { "Timeline" }
-            (timeline::section(&timeline, dispatch.now(), task.is_live(), shows))
-        }
-        section aria-labelledby="arguments" {
-            h2 #arguments { "Arguments" }
-            @if shows { (json_tree::of(&task.arguments)) } @else { (view.hidden()) }
-        }
+        (section("result", "Result", if shows { outcome(&task) } else { view.hidden() }))
+        (section("timeline", "Timeline", timeline::section(&timeline, dispatch.now(), task.is_live(), shows)))
+        (section("arguments", "Arguments", if shows { json_tree::of(&task.arguments) } else { view.hidden() }))
         @if shows && let Some(again) = again(view, &task) {
             p { a href=(again) { "Run again with the same arguments" } }
         }
@@ -95,12 +85,7 @@ fn outcome(task: &Task) -> Markup {
         Some(Outcome::Result { result, .. }) => {
             blocks::result(result, Some(&format!("/tasks/{}/content", task.id)))
         }
-        Some(Outcome::Error(error)) => html! {
-            div.error role="group" aria-label="Error" {
-                p { strong { "The call ended with the error " (error.code) } }
-                (block(&error.message))
-            }
-        },
+        Some(Outcome::Error(error)) => rpc_error(error),
         Some(Outcome::Cancelled) => html! { p { "It was cancelled." } },
         Some(Outcome::Expired) => html! { p { "Its ttl passed before it ended." } },
     }

@@ -72,9 +72,8 @@ fn filters(wanted: &str, tool: Option<&str>) -> Markup {
 }
 
 fn address(wanted: &str, tool: Option<&str>, after: Option<Position>) -> String {
-    let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
     let after = after.map(|after| format!("{}:{}", after.at.0, after.id));
-    text::address("/tasks", &[("state", wanted), ("tool", tool), ("after", after.as_deref())])
+    text::address("/tasks", &[("state", Some(wanted)), ("tool", tool), ("after", after.as_deref())])
 }
 
 /// Reads the position of a page from its address.

@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::console::Console;
 use crate::fields::{FieldFault, Reading, entered, inputs, read, schema, summary};
 use crate::form::{Pairs, value};
-use crate::html::View;
+use crate::html::{View, error, rpc_error, section};
 use crate::reply::{self, Reply};
 use crate::session::Session;
 use crate::text::{block, line, named, segment, span};
@@ -189,12 +189,7 @@ async fn run(
             | CallReply::HandedOff(HandOff { outcome: Ok(of), .. }),
         )) => result(&of),
         Ok(Ok(CallReply::Error(error) | CallReply::HandedOff(HandOff { outcome: Err(error), .. }))) => {
-            html! {
-                div.error role="group" aria-label="Error" {
-                    p { strong { "The call ended with the error " (error.code) } }
-                    (block(&error.message))
-                }
-            }
+            rpc_error(&error)
         }
         Ok(Ok(CallReply::Created(CreatedTask { view, .. }))) => return Err(view.id),
         Ok(Ok(CallReply::InputRequired(_) | CallReply::TaskAsks(_))) => {
@@ -206,7 +201,7 @@ async fn run(
 }
 
 fn failed(why: &str) -> Markup {
-    html! { div.error role="group" aria-label="Error" { p { (line(why)) } } }
+    error(html! { p { (line(why)) } })
 }
 
 fn shown(view: &View<'_>, spec: &ToolSpec, fields: Option<&[Field]>, attempt: &Attempt) -> Rendered {
@@ -250,19 +245,13 @@ fn shown(view: &View<'_>, spec: &ToolSpec, fields: Option<&[Field]>, attempt: &A
             p.muted { "The tool of " a href={ "/tools/" (segment(&spec.plugin)) } { code { (line(&spec.plugin)) } } " says:" }
             p.said { (visible::text(&description[..description.floor_char_boundary(4 << 10)])) }
         }
-        section aria-labelledby="call" {
-            h2 #call { "Arguments" }
+        (section("call", "Arguments", html! {
             div.question { (view.form(Action::Try(&name), form)) }
             @if fields.is_some() { p { a href={ "/try/" (name) "?mode=json" } { "Enter the arguments as JSON" } } }
             @else if Form::fields_of(&spec.description.input_schema).is_some() { p { a href={ "/try/" (name) } { "Enter the arguments in a form" } } }
-        }
-        @if let Some(outcome) = &attempt.outcome {
-            section aria-labelledby="result" { h2 #result { "Result" } (outcome) }
-        }
-        section aria-labelledby="same" {
-            h2 #same { "The same call elsewhere" }
-            (commands(view.console, spec.name(), attempt))
-        }
+        }))
+        @if let Some(outcome) = &attempt.outcome { (section("result", "Result", html! { (outcome) })) }
+        (section("same", "The same call elsewhere", commands(view.console, spec.name(), attempt)))
     };
     Rendered { title: format!("Try {}", line(spec.name())), is_live: false, content }
 }

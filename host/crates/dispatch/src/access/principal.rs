@@ -45,7 +45,8 @@ impl Subject {
     pub const TOKENS: &'static str = toolyard_task::audit::TOKENS;
 
     /// The subject of this name, if nothing else is known about its token.
-    pub(crate) const fn named(issuer: String, subject: String) -> Self {
+    #[must_use]
+    pub const fn named(issuer: String, subject: String) -> Self {
         Self { issuer, subject, client: None, scopes: BTreeSet::new(), claims: Value::Null, expires_at: None }
     }
 }

@@ -11,6 +11,7 @@ use crate::run::engine::Engine;
 use crate::run::tool::GuestTool;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +67,7 @@ pub struct CheckReport {
 
 /// How tasks of a plugin resume, in a [`CheckReport`]. A component with a grant that cannot be repeated is refused, so
 /// this names all that is granted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedResume {
     /// The tools whose tasks resume, by the names that clients use.
     pub tools: Vec<String>,
@@ -100,7 +101,8 @@ impl CheckedResume {
 }
 
 /// A tool in a [`CheckReport`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CheckedTool {
     /// The name that clients use.
     pub name: String,
@@ -117,14 +119,23 @@ pub struct CheckedTool {
 }
 
 /// A prompt in a [`CheckReport`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct CheckedPrompt {
     /// The name that clients use.
     pub name: String,
     /// The prompt's description.
     pub description: Option<String>,
-    /// The names of its arguments, and whether each is required.
-    pub arguments: Vec<(String, bool)>,
+    /// Its arguments.
+    pub arguments: Vec<CheckedArgument>,
+}
+
+/// An argument of a [`CheckedPrompt`].
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckedArgument {
+    /// The name of the argument.
+    pub name: String,
+    /// Whether a call must give it.
+    pub required: bool,
 }
 
 impl Engine {
@@ -177,7 +188,11 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let prompts = prompts.map(|prompt| CheckedPrompt {
         name: prompt.name.clone(),
         description: prompt.description.clone(),
-        arguments: prompt.arguments.iter().map(|given| (given.name.clone(), given.required)).collect(),
+        arguments: prompt
+            .arguments
+            .iter()
+            .map(|given| CheckedArgument { name: given.name.clone(), required: given.required })
+            .collect(),
     });
     let tools = plugin.tools.iter().map(|tool| CheckedTool {
         name: tool.spec.name().to_owned(),
