@@ -177,9 +177,9 @@ mod tests {
                 .collect::<String>()
         };
         fs::write(&path, lines(8_000, 16_000) + "{half a li").expect("writes");
-        fs::write(numbered(&path, 1), lines(4_000, 8_000)).expect("writes");
-        fs::write(numbered(&path, 3), lines(0, 4_000)).expect("writes");
-        fs::write(numbered(&path, 4), lines(20_000, 20_200)).expect("writes");
+        fs::write(numbered(path.as_os_str(), 1), lines(4_000, 8_000)).expect("writes");
+        fs::write(numbered(path.as_os_str(), 3), lines(0, 4_000)).expect("writes");
+        fs::write(numbered(path.as_os_str(), 4), lines(20_000, 20_200)).expect("writes");
         let all = search(&path, 3, &wanted(0, 1_000));
         assert_eq!(numbers(&all), (0..160).rev().map(|hundred| hundred * 100).collect::<Vec<_>>());
         assert!(!all.has_more && all.incomplete.is_none());
@@ -205,9 +205,9 @@ mod tests {
         let path = folder.path().join("audit.jsonl");
         fs::write(folder.path().join("other"), entry(1, "deploy")).expect("writes");
         std::os::unix::fs::symlink("other", &path).expect("links");
-        fs::create_dir(numbered(&path, 1)).expect("makes");
-        fs::write(numbered(&path, 2), "x".repeat(3 << 20)).expect("writes");
-        fs::write(numbered(&path, 3), entry(7, "deploy")).expect("writes");
+        fs::create_dir(numbered(path.as_os_str(), 1)).expect("makes");
+        fs::write(numbered(path.as_os_str(), 2), "x".repeat(3 << 20)).expect("writes");
+        fs::write(numbered(path.as_os_str(), 3), entry(7, "deploy")).expect("writes");
         let hits = search(&path, 3, &wanted(0, 10));
         assert_eq!(numbers(&hits), [7]);
         assert!(hits.incomplete.is_some_and(|why| why.contains("audit.jsonl")));
