@@ -64,10 +64,7 @@ impl Policy {
 /// Whether a pattern of [`SignerRule::from`] matches a source.
 #[must_use]
 pub fn is_match(pattern: &str, source: &str) -> bool {
-    let (pattern, is_open) = match pattern.strip_suffix('*') {
-        Some(pattern) => (pattern, true),
-        None => (pattern, false),
-    };
+    let (pattern, is_open) = pattern.strip_suffix('*').map_or((pattern, false), |pattern| (pattern, true));
     let mut source = source.split('/');
     let mut parts = pattern.split('/').peekable();
     while let Some(part) = parts.next() {
