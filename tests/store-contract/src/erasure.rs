@@ -42,7 +42,7 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
     let gone = created(store, Task { ttl_ms: 1, ..task(owner) }).await;
     finish(store, &gone, result()).await;
     fixture.clock.advance(TTL / 100);
-    assert_eq!(remove(&*store, &[gone.id]).await, 1);
+    assert_eq!(remove(store, &[gone.id]).await, 1);
     let ended =
         created(store, Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) }).await;
     finish(store, &ended, result()).await;

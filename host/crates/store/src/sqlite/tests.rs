@@ -1,5 +1,4 @@
 use super::*;
-use crate::Backend as _;
 use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -189,7 +188,7 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
     let options = SqliteOptions { audit: true, ..options() };
     let store = SqliteStore::open(folder.path(), options).expect("opens");
     let release = hold(&store).await;
-    let fails = || store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
+    let fails = || store.writer.write(|writing| writing.execute("INSERT INTO nowhere VALUES (1)", []));
     let make = || {
         let new = task(&owner("a"));
         let entries = vec![Entry::created(&new, &By::client())];
@@ -256,7 +255,7 @@ async fn a_store_that_nobody_exports_keeps_no_entries() {
 async fn t_40_nothing_of_a_foreign_task_is_decoded() {
     let (_folder, store) = opened();
     let made = created(&*store, task(&owner("a"))).await;
-    let spoil = |writing: &mut SqliteTransaction<'_>| writing.on.execute("UPDATE task SET record = '{}'", []);
+    let spoil = |writing: &mut SqliteTransaction<'_>| writing.execute("UPDATE task SET record = '{}'", []);
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
     assert!(store.read(made.id, Some(&owner("a"))).await.is_err());
     assert_eq!(store.read(made.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
@@ -289,7 +288,7 @@ async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
     let good = created(&*store, task(&owner("b"))).await;
     let id = bad.id;
     let spoil = move |writing: &mut SqliteTransaction<'_>| {
-        writing.on.execute("UPDATE task SET record = '{}' WHERE id = ?1", [id.0.as_bytes()])
+        writing.execute("UPDATE task SET record = '{}' WHERE id = ?1", [id.0.as_bytes()])
     };
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
     assert!(matches!(store.read(bad.id, None).await, Err(StoreError::Corrupt(_))));
@@ -344,7 +343,7 @@ async fn the_store_goes_on_where_its_time_was() {
 async fn a_registration_whose_transaction_fails_is_made_again() {
     let (folder, store) = opened();
     let release = hold(&store).await;
-    let fails = store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
+    let fails = store.writer.write(|writing| writing.execute("INSERT INTO nowhere VALUES (1)", []));
     let (me, failed, ()) = tokio::join!(store.register(), fails, async { drop(release) });
     assert!(failed.is_err());
     let me = me.expect("registers alone").incarnation;

@@ -186,7 +186,7 @@ async fn what_is_there_goes_on(store: &SqliteStore) {
     change(store, id(2), &finished).await.expect("is there").expect("is live");
     let new = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("creates");
     assert!(store.read(new.id, None).await.expect("reads").is_some());
-    assert_eq!(remove(&*store, &[id(6), id(7)]).await, 1, "one is gone, one is not");
+    assert_eq!(remove(store, &[id(6), id(7)]).await, 1, "one is gone, one is not");
     assert!(store.register().await.expect("registers").incarnation > Incarnation(3));
 }
 

@@ -140,7 +140,7 @@ async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
     let model = created(&*store, task(&owner("a"))).await;
     let id = model.id;
     let operation = move |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
-        writing.on.execute(
+        writing.execute(
             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2)
              INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record, arguments)
              SELECT randomblob(16), owner, 3 + i % 2, ?3 + i * 1000, ?3 + i * 1000 + i * 7919 % 60000,
@@ -149,7 +149,7 @@ async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
             rusqlite::params![id.0.as_bytes(), number, START],
         )?;
         writing.counts.spanned(writing.on, 60_000)?;
-        writing.on.execute("DELETE FROM task WHERE id = ?1", [id.0.as_bytes()])
+        writing.execute("DELETE FROM task WHERE id = ?1", [id.0.as_bytes()])
     };
     assert_eq!(store.writer.write(operation).await.expect("writes"), 1);
     (folder, store)
@@ -169,7 +169,7 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
     let spread = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
         writing.counts.spanned(writing.on, 100_000_000)?;
         let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
-        writing.on.execute(sql, [START])
+        writing.execute(sql, [START])
     };
     assert_eq!(store.writer.write(spread).await.expect("writes"), 25_000);
     for (seconds, on_first_page, first_page) in [
@@ -192,7 +192,7 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
 async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() {
     let (_folder, store) = many(9_000).await;
     let end = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
-        writing.on.execute("UPDATE task SET due = 0 WHERE created < ?1 + 8990000", [START])
+        writing.execute("UPDATE task SET due = 0 WHERE created < ?1 + 8990000", [START])
     };
     assert_eq!(store.writer.write(end).await.expect("writes"), 8_990);
     for filter in [Filter::default(), created_within(-1, 9_000)] {
@@ -209,7 +209,7 @@ async fn a_8_a_search_of_all_owners_for_what_is_rare_ends_early_and_goes_on_wher
     let rare = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
         let sql = "UPDATE task SET status = 5, record = replace(record, 'example.sleep', 'rare')
                    WHERE created = ?1 OR created = ?1 + 7000000";
-        writing.on.execute(sql, [START])
+        writing.execute(sql, [START])
     };
     assert_eq!(store.writer.write(rare).await.expect("writes"), 2);
     for filter in [
@@ -245,7 +245,7 @@ async fn the_longest_span_is_stored_before_a_search_relies_on_it_and_is_kept() {
     let open = || SqliteStore::open(folder.path(), SqliteOptions::new(clock.clone())).expect("opens");
     let (here, there) = (open(), open());
     let spans = async || {
-        let read = |on: &Connection| on.query_row(SPAN, [], |row| row.get::<_, i64>(0)).map_err(failed);
+        let read = |on: &Connection| rows::only::<i64>(on, SPAN, []);
         here.readers.read(read).await.expect("reads")
     };
     assert_eq!(spans().await, 0);

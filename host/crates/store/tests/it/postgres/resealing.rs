@@ -208,7 +208,7 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let before = created(&*old, task(&owner("a"))).await;
     let late = Mutex::new(None);
     let runtime = Handle::current();
-    let meanwhile = |_| {
+    let mut meanwhile = |_| {
         // Behind the walk, which runs on this thread and has already passed this task.
         let changed = next(&before, "late");
         let commit = || runtime.block_on(old.commit(&changed, Records::default())).expect("commits");
@@ -265,7 +265,7 @@ async fn what_nobody_here_has_the_key_of_is_named_and_left_and_its_key_stays() {
     let StoreError::Corrupt(source) = error else { panic!("{error:?}") };
     assert!(source.to_string().contains("is not among those of this process"), "{source}");
     for with in [SealWith::Newest, SealWith::Nothing] {
-        let done = without.reseal(with, |_| {}).await.expect("goes on");
+        let done = without.reseal(with, &mut |_| {}).await.expect("goes on");
         assert_eq!((done.seen, &done.unreadable), (2, &vec![foreign[0].id]), "{with:?}");
         // When values are decrypted, the host's own key stays as well.
         assert_eq!(done.needed.len(), if with == SealWith::Newest { 1 } else { 2 });
