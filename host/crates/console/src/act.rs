@@ -68,13 +68,11 @@ impl Action<'_> {
                 console.dispatch.access().revoke_grant(&console.caller(session), id).await?;
                 back()
             }
-            Self::RevokePlugin(file) => {
-                let filter = GrantFilter { plugin: Some(named(file)), principal: None };
-                console.dispatch.access().revoke_grants(&console.caller(session), &filter).await?;
-                back()
-            }
-            Self::RevokePrincipal(name) => {
-                let filter = GrantFilter { plugin: None, principal: Some(named(name)) };
+            Self::RevokePlugin(name) | Self::RevokePrincipal(name) => {
+                let filter = match self {
+                    Self::RevokePlugin(_) => GrantFilter { plugin: Some(named(name)), principal: None },
+                    _ => GrantFilter { plugin: None, principal: Some(named(name)) },
+                };
                 console.dispatch.access().revoke_grants(&console.caller(session), &filter).await?;
                 back()
             }

@@ -4,7 +4,7 @@
 mod reading;
 mod rendering;
 
-pub(crate) use reading::{Reading, entered, read};
+pub(crate) use reading::{Reading, defaults, entered, read};
 pub(crate) use rendering::{inputs, schema, summary};
 
 use serde_json::Value;

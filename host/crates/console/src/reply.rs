@@ -67,11 +67,10 @@ pub(crate) fn content(kind: &'static str, body: Vec<u8>, is_shown: bool) -> Repl
     reply
 }
 
-/// A file to save.
-pub(crate) fn download(kind: &'static str, name: &'static str, body: String) -> Reply {
+/// A file to save; `disposition` has its name.
+pub(crate) fn download(kind: &'static str, disposition: &'static str, body: String) -> Reply {
     let mut reply = reply(StatusCode::OK, kind, body);
-    let name = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
-    reply.headers_mut().insert(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
+    reply.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_static(disposition));
     reply
 }
 

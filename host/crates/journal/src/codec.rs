@@ -44,10 +44,6 @@ impl<'a> Reader<'a> {
         self.whole.len() - self.rest.len()
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     pub(crate) fn byte(&mut self) -> Result<u8, Fault> {
         let (&byte, rest) = self.rest.split_first().ok_or(Fault::Truncated)?;
         self.rest = rest;
@@ -133,6 +129,6 @@ impl<'a> Reader<'a> {
 
     /// Ends a payload.
     pub(crate) const fn finish(&self) -> Result<(), Fault> {
-        if self.is_empty() { Ok(()) } else { Err(Fault::Trailing) }
+        if self.rest.is_empty() { Ok(()) } else { Err(Fault::Trailing) }
     }
 }

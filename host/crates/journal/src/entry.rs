@@ -275,7 +275,12 @@ impl<'a> Entry<'a> {
                 put_varint(out, *one);
                 put_varint(out, *two);
             }
-            Self::Poll { len, ready, times } => encode_poll(out, *len, ready, *times),
+            Self::Poll { len, ready, times } => {
+                put_varint(out, u64::from(*len));
+                put_varint(out, *times);
+                put_varint(out, ready.len() as u64);
+                ready.iter().for_each(|index| put_varint(out, u64::from(*index)));
+            }
             Self::Ready { is_ready, times } => {
                 out.push(u8::from(*is_ready));
                 put_varint(out, *times);
@@ -285,7 +290,14 @@ impl<'a> Entry<'a> {
                 out.extend_from_slice(&arguments.to_le_bytes());
                 out.extend_from_slice(result);
             }
-            Self::Ask { arguments, questions } => encode_ask(out, *arguments, questions),
+            Self::Ask { arguments, questions } => {
+                out.extend_from_slice(&arguments.to_le_bytes());
+                put_varint(out, questions.len() as u64);
+                for question in questions {
+                    put_block(out, question.key.as_bytes());
+                    put_block(out, question.method.as_bytes());
+                }
+            }
             Self::Request { number, head, method, uri } => {
                 put_varint(out, u64::from(*number));
                 out.extend_from_slice(&head.to_le_bytes());
@@ -348,15 +360,6 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn encode_poll(out: &mut Vec<u8>, len: u32, ready: &[u32], times: u64) {
-    put_varint(out, u64::from(len));
-    put_varint(out, times);
-    put_varint(out, ready.len() as u64);
-    for index in ready {
-        put_varint(out, u64::from(*index));
-    }
-}
-
 fn decode_poll<'a>(reader: &mut Reader<'_>) -> Result<Entry<'a>, Fault> {
     let len = reader.small()?;
     let times = reader.times()?;
@@ -373,15 +376,6 @@ fn decode_bit(reader: &mut Reader<'_>) -> Result<bool, Fault> {
         0 => Ok(false),
         1 => Ok(true),
         _ => Err(Fault::Range("a bit is neither 0 nor 1")),
-    }
-}
-
-fn encode_ask(out: &mut Vec<u8>, arguments: u32, questions: &[QuestionName<'_>]) {
-    out.extend_from_slice(&arguments.to_le_bytes());
-    put_varint(out, questions.len() as u64);
-    for question in questions {
-        put_block(out, question.key.as_bytes());
-        put_block(out, question.method.as_bytes());
     }
 }
 

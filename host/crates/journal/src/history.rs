@@ -31,11 +31,7 @@ pub enum Detail {
 pub struct History {
     detail: Detail,
     chunks: u32,
-    entries: u64,
-    bytes: u64,
-    requests: u64,
-    questions: u64,
-    is_ended: bool,
+    summary: HistorySummary,
     /// The step of the clock in milliseconds.
     clock_step: u64,
     /// When a request was stored, by its number.
@@ -62,7 +58,7 @@ pub struct HistoryLine {
 }
 
 /// The figures of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistorySummary {
     /// The entries in the guest's lane.
     pub entries: u64,
@@ -86,14 +82,15 @@ impl History {
     /// A history that goes on after a number of chunks and entries of the guest's lane that it does not show.
     #[must_use]
     pub fn after(detail: Detail, chunks: u32, entries: u64) -> Self {
-        Self { chunks, entries, ..Self::new(detail) }
+        let summary = HistorySummary { entries, ..HistorySummary::default() };
+        Self { chunks, summary, ..Self::new(detail) }
     }
 
     /// The lines of the next chunk, up to the first fault, and that fault.
     pub fn read(&mut self, chunk: &Chunk) -> (Vec<HistoryLine>, Option<DecodeError>) {
         let number = self.chunks;
         self.chunks = self.chunks.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(chunk.body.len() as u64);
+        self.summary.bytes = self.summary.bytes.saturating_add(chunk.body.len() as u64);
         let mut lines = Vec::new();
         let fault = chunk.frames(number).and_then(|(head, frames)| {
             for frame in frames {
@@ -107,23 +104,16 @@ impl History {
     /// The figures so far.
     #[must_use]
     pub const fn summary(&self) -> HistorySummary {
-        HistorySummary {
-            entries: self.entries,
-            bytes: self.bytes,
-            requests: self.requests,
-            questions: self.questions,
-            is_ended: self.is_ended,
-        }
+        self.summary
     }
 
     fn line(&mut self, frame: &Frame, time_ms: u64) -> Result<HistoryLine, DecodeError> {
         let entry = frame.entry()?;
-        let mut fields = Map::new();
-        self.put_fields(&mut fields, &entry);
+        let fields = self.fields(&entry);
         let words = self.words(&entry);
         let remark = self.remark(&entry, time_ms);
-        let number = (frame.kind.lane() == JournalLane::Guest).then_some(self.entries);
-        self.entries += u64::from(number.is_some());
+        let number = (frame.kind.lane() == JournalLane::Guest).then_some(self.summary.entries);
+        self.summary.entries += u64::from(number.is_some());
         Ok(HistoryLine { number, kind: frame.kind, time_ms, words, remark, fields })
     }
 
@@ -181,19 +171,19 @@ impl History {
     fn remark(&mut self, entry: &Entry<'_>, time_ms: u64) -> String {
         match entry {
             Entry::Ask { questions, .. } => {
-                self.questions += questions.len() as u64;
+                self.summary.questions += questions.len() as u64;
                 self.asked = Some(time_ms);
                 String::new()
             }
             Entry::Answer(_) => took("after ", self.asked.take(), time_ms),
             Entry::Request { number, .. } => {
-                self.requests += 1;
+                self.summary.requests += 1;
                 self.requested.insert(*number, time_ms);
                 String::new()
             }
             Entry::Response { number, .. } => took("", self.requested.remove(number), time_ms),
             Entry::Ended(_) => {
-                self.is_ended = true;
+                self.summary.is_ended = true;
                 String::new()
             }
             _ => String::new(),

@@ -70,5 +70,5 @@ pub use error::{DecodeError, Divergence, Fault, RecordError};
 pub use format::FORMAT;
 pub use history::{Detail, History, HistoryLine, HistorySummary};
 pub use random::{insecure_random, insecure_seed, secure_random};
-pub use recorder::{Exchange, Origin, Recorder, Source};
+pub use recorder::{Exchange, Recorder, Source};
 pub use response::{Response, ResponseOutcome};

@@ -13,21 +13,12 @@ use crate::step_clock::StepClock;
 use crate::words;
 use std::collections::BTreeSet;
 
-/// The origin of the answer to an operation of the guest.
+/// The origin of the answer to an operation of the guest. An operation without an answer has the answer `()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source<T> {
     /// The journal has it.
     Past(T),
     /// The host makes it, and records it before it goes to the guest.
-    Live,
-}
-
-/// When an operation without an answer happened first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The journal had it.
-    Past,
-    /// The recorder has recorded it now.
     Live,
 }
 

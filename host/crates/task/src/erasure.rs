@@ -66,43 +66,34 @@ impl DataOwner {
     /// Whether data of this owner belongs to the principal.
     #[must_use]
     pub fn has(&self, owner: &Owner) -> bool {
-        match (self, owner) {
-            (Self::Local, Owner::Local) | (Self::Anonymous, Owner::Session(_) | Owner::Anyone) => true,
-            (
-                Self::Subject { issuer, subject },
-                Owner::Subject { issuer: other_issuer, subject: other_subject },
-            ) => issuer == other_issuer && subject == other_subject,
-            _ => false,
+        matches!((self, owner), (Self::Anonymous, Owner::Session(_))) || self.owner() == *owner
+    }
+
+    /// The owner of this name. For anonymous clients, the one without a session.
+    fn owner(&self) -> Owner {
+        match self.clone() {
+            Self::Local => Owner::Local,
+            Self::Anonymous => Owner::Anyone,
+            Self::Subject { issuer, subject } => Owner::Subject { issuer, subject },
         }
     }
 
     /// The keys of its owners.
     #[must_use]
     pub fn keys(&self) -> OwnerKeys {
-        let (one, from, until) = match self {
-            Self::Local => (Owner::Local.key(), "", ""),
+        let (from, until) = match self {
             // A semicolon follows the colon, so the range holds the keys of all sessions.
-            Self::Anonymous => (Owner::Anyone.key(), "session:", "session;"),
-            Self::Subject { issuer, subject } => (key_of(issuer, subject), "", ""),
+            Self::Anonymous => ("session:", "session;"),
+            Self::Local | Self::Subject { .. } => ("", ""),
         };
-        OwnerKeys { one, from: from.to_owned(), until: until.to_owned() }
+        OwnerKeys { one: self.owner().key(), from: from.to_owned(), until: until.to_owned() }
     }
 
     /// The name in records of runs and in audit entries, which shorten long names.
     #[must_use]
     pub fn short_name(&self) -> String {
-        match self {
-            Self::Local => name_of(&Owner::Local),
-            Self::Anonymous => name_of(&Owner::Anyone),
-            Self::Subject { issuer, subject } => {
-                name_of(&Owner::Subject { issuer: issuer.clone(), subject: subject.clone() })
-            }
-        }
+        name_of(&self.owner())
     }
-}
-
-fn key_of(issuer: &str, subject: &str) -> String {
-    Owner::Subject { issuer: issuer.to_owned(), subject: subject.to_owned() }.key()
 }
 
 impl fmt::Display for DataOwner {
@@ -151,24 +142,17 @@ impl Holdings {
 impl fmt::Display for Holdings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = [
-            (self.live_tasks, "live task"),
-            (self.tasks, "ended task"),
-            (self.runs, "record of runs"),
-            (self.sessions, "session"),
-            (self.permissions, "permission"),
+            (self.live_tasks, "live task", "live tasks"),
+            (self.tasks, "ended task", "ended tasks"),
+            (self.runs, "record of a run", "records of runs"),
+            (self.sessions, "session", "sessions"),
+            (self.permissions, "permission", "permissions"),
         ];
-        let mut separator = "";
-        for (count, kind) in kinds.into_iter().filter(|(count, _)| *count > 0) {
-            let kind = match (count, kind) {
-                (1, "record of runs") => "record of a run".to_owned(),
-                (_, "record of runs") => "records of runs".to_owned(),
-                (1, kind) => kind.to_owned(),
-                (_, kind) => format!("{kind}s"),
-            };
-            write!(f, "{separator}{count} {kind}")?;
-            separator = ", ";
-        }
-        if separator.is_empty() { f.write_str("nothing") } else { Ok(()) }
+        let held = kinds.into_iter().filter(|(count, ..)| *count > 0);
+        let held: Vec<String> = held
+            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+            .collect();
+        if held.is_empty() { f.write_str("nothing") } else { f.write_str(&held.join(", ")) }
     }
 }
 

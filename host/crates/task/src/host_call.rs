@@ -3,8 +3,7 @@
 //! A host call has neither paths, queries nor bodies. Names that a guest chose are redacted before they come
 //! here.
 
-use serde::Serialize;
-use serde::ser::{SerializeMap as _, Serializer};
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 
 /// The most host calls of a run that are kept. Further ones are counted by kind.
@@ -22,7 +21,8 @@ pub struct HostCall {
 }
 
 /// The details of a host call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum HostAction {
     /// An outgoing HTTP request.
     Http(HttpRequest),
@@ -33,6 +33,7 @@ pub enum HostAction {
         /// The address.
         peer: String,
         /// Whether the manifest allows the peer. Whether it answers is not known here.
+        #[serde(rename = "allowed")]
         is_allowed: bool,
     },
     /// The guest waited for a time to pass.
@@ -40,19 +41,22 @@ pub enum HostAction {
     /// The guest waited for answers of the client.
     Question {
         /// The number of questions.
+        #[serde(rename = "questions")]
         count: usize,
         /// Whether answers came.
+        #[serde(rename = "answered")]
         is_answered: bool,
     },
     /// The guest waited for a person to permit something.
     Permission {
         /// Whether it was permitted.
+        #[serde(rename = "given")]
         is_given: bool,
     },
 }
 
 /// An outgoing HTTP request.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct HttpRequest {
     /// The method.
     pub method: String,
@@ -63,14 +67,21 @@ pub struct HttpRequest {
     /// The port.
     pub port: u16,
     /// The status of the response, if one came.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The name of the error that ended it. A response may have begun before.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
     /// Bytes of the request's body that were sent.
     pub sent: u64,
     /// Bytes of the response's body that the guest read.
     pub received: u64,
     /// The time to the head of the response.
+    #[serde(
+        rename = "first_byte_ms",
+        serialize_with = "serialize_milliseconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub first_byte: Option<Duration>,
 }
 
@@ -123,42 +134,22 @@ fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn serialize_milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(milliseconds).serialize(serializer)
+}
+
 impl Serialize for HostCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", self.what.kind())?;
-        map.serialize_entry("took_ms", &milliseconds(self.took))?;
-        match &self.what {
-            HostAction::Http(request) => {
-                map.serialize_entry("method", &request.method)?;
-                map.serialize_entry("scheme", request.scheme)?;
-                map.serialize_entry("host", &request.host)?;
-                map.serialize_entry("port", &request.port)?;
-                if let Some(status) = request.status {
-                    map.serialize_entry("status", &status)?;
-                }
-                if let Some(error) = request.error {
-                    map.serialize_entry("error", error)?;
-                }
-                map.serialize_entry("sent", &request.sent)?;
-                map.serialize_entry("received", &request.received)?;
-                if let Some(time) = request.first_byte {
-                    map.serialize_entry("first_byte_ms", &milliseconds(time))?;
-                }
-            }
-            HostAction::Socket { protocol, peer, is_allowed } => {
-                map.serialize_entry("protocol", protocol)?;
-                map.serialize_entry("peer", peer)?;
-                map.serialize_entry("allowed", is_allowed)?;
-            }
-            HostAction::Sleep => {}
-            HostAction::Question { count, is_answered } => {
-                map.serialize_entry("questions", count)?;
-                map.serialize_entry("answered", is_answered)?;
-            }
-            HostAction::Permission { is_given } => map.serialize_entry("given", is_given)?,
+        #[derive(Serialize)]
+        struct Members<'a> {
+            kind: &'static str,
+            took_ms: f64,
+            #[serde(flatten)]
+            details: &'a HostAction,
         }
-        map.end()
+        let (kind, took_ms) = (self.what.kind(), milliseconds(self.took));
+        Members { kind, took_ms, details: &self.what }.serialize(serializer)
     }
 }
 
@@ -173,27 +164,55 @@ mod tests {
     use super::*;
     use crate::wire::RawJson;
 
+    /// The timelines of stores have host calls in this form.
     #[test]
-    fn a_host_call_is_one_flat_object() {
+    fn a_host_call_is_written_as_one_object() {
+        let written = |what| {
+            let call = HostCall { took: Duration::from_nanos(3_500_400), what };
+            RawJson::of(&call).as_str().to_owned()
+        };
         let request = HttpRequest {
             method: "GET".to_owned(),
-            scheme: "https",
-            host: "api.example".to_owned(),
-            port: 443,
+            scheme: "http",
+            host: "a.example".to_owned(),
+            port: 80,
             status: Some(200),
+            error: None,
+            sent: 0,
             received: 7,
-            first_byte: Some(Duration::from_micros(1_500)),
-            ..HttpRequest::default()
+            first_byte: Some(Duration::from_micros(1_250)),
         };
-        let call = HostCall { took: Duration::from_millis(3), what: HostAction::Http(request) };
-        assert_eq!(
-            RawJson::of(&call).as_str(),
-            r#"{"kind":"http","took_ms":3.0,"method":"GET","scheme":"https","host":"api.example","port":443,"status":200,"sent":0,"received":7,"first_byte_ms":1.5}"#
-        );
-        let mut further = HostCallCounts::default();
-        assert!(further.is_empty());
-        further.count(&call.what);
-        further.count(&HostAction::Sleep);
-        assert_eq!(RawJson::of(&further).as_str(), r#"{"http":1,"sleep":1}"#);
+        let failed = HttpRequest {
+            status: None,
+            error: Some("connection-refused"),
+            first_byte: None,
+            ..request.clone()
+        };
+        let peer = "192.0.2.7:9".to_owned();
+        for (what, expected) in [
+            (
+                HostAction::Http(request),
+                r#""kind":"http","took_ms":3.5,"method":"GET","scheme":"http","host":"a.example","port":80,"status":200,"sent":0,"received":7,"first_byte_ms":1.25"#,
+            ),
+            (
+                HostAction::Http(failed),
+                r#""kind":"http","took_ms":3.5,"method":"GET","scheme":"http","host":"a.example","port":80,"error":"connection-refused","sent":0,"received":7"#,
+            ),
+            (
+                HostAction::Socket { protocol: "udp", peer, is_allowed: false },
+                r#""kind":"socket","took_ms":3.5,"protocol":"udp","peer":"192.0.2.7:9","allowed":false"#,
+            ),
+            (HostAction::Sleep, r#""kind":"sleep","took_ms":3.5"#),
+            (
+                HostAction::Question { count: 2, is_answered: true },
+                r#""kind":"question","took_ms":3.5,"questions":2,"answered":true"#,
+            ),
+            (
+                HostAction::Permission { is_given: false },
+                r#""kind":"permission","took_ms":3.5,"given":false"#,
+            ),
+        ] {
+            assert_eq!(written(what), format!("{{{expected}}}"));
+        }
     }
 }

@@ -37,24 +37,39 @@ pub enum Departure {
 }
 
 /// Why a task that had begun is not run again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRerun {
     /// The operator's settings do not allow it for its tool.
+    #[error("The tool is not declared idempotent or read-only, so it was not run again")]
     NotDeclared,
     /// The guest had said that effects begin.
+    #[error("The tool had said that its effects begin, so it was not run again")]
     Effects,
     /// The task has already been run this often, which is the limit.
+    #[error("It was run {}, the most that is allowed", times(*.0))]
     Attempts(u32),
     /// The task was resumed [`MAX_STALLED`] times, and each time its host stopped before it got any further.
+    #[error(
+        "It was resumed {MAX_STALLED} times and its host stopped each time before the task got any further, \
+         so it was not resumed again"
+    )]
     Stalled,
     /// The task could not be resumed any more, for this reason.
+    #[error("It was not resumed: {0}")]
     Unresumable(String),
     /// The host stopped before all of the journal was stored that was in memory when the call became a task.
+    #[error("Its journal is incomplete, so it was not resumed")]
     Incomplete,
     /// The tool of that name no longer accepts its arguments; the text says what is wrong with them.
+    #[error("It was not run again, since the tool has changed and its arguments do not fit: {0}")]
     Misfit(String),
     /// The host that left it does not hand tasks over.
+    #[error("It was not run again")]
     Left,
+}
+
+fn times(runs: u32) -> String {
+    if runs == 1 { "once".to_owned() } else { format!("{runs} times") }
 }
 
 /// The decision about a live task whose host is gone.
@@ -106,33 +121,6 @@ impl fmt::Display for Departure {
             Self::PipeClosed => "ended with the pipe of its client",
             Self::LostSight => "lost sight of it when its store failed",
         })
-    }
-}
-
-impl fmt::Display for NotRerun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotDeclared => {
-                f.write_str("The tool is not declared idempotent or read-only, so it was not run again")
-            }
-            Self::Effects => f.write_str("The tool had said that its effects begin, so it was not run again"),
-            Self::Attempts(1) => f.write_str("It was run once, the most that is allowed"),
-            Self::Attempts(runs) => write!(f, "It was run {runs} times, the most that is allowed"),
-            Self::Stalled => write!(
-                f,
-                "It was resumed {MAX_STALLED} times and its host stopped each time before the task got any further, \
-                 so it was not resumed again"
-            ),
-            Self::Unresumable(why) => write!(f, "It was not resumed: {why}"),
-            Self::Incomplete => f.write_str("Its journal is incomplete, so it was not resumed"),
-            Self::Misfit(what) => {
-                write!(
-                    f,
-                    "It was not run again, since the tool has changed and its arguments do not fit: {what}"
-                )
-            }
-            Self::Left => f.write_str("It was not run again"),
-        }
     }
 }
 

@@ -23,19 +23,25 @@ impl fmt::Debug for Reservation {
 }
 
 /// Why nothing can be reserved for a run now. Other runs release theirs when they end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReservationError {
     /// As many runs as this limit are under way.
+    #[error("this host runs {0} calls, its most")]
     Runs(u32),
     /// The pool of linear memories, which has this many, is used up.
+    #[error("the pool of {0} memories is used up by other runs")]
     Memories(u32),
     /// The pool of tables, which has this many, is used up.
+    #[error("the pool of {0} tables is used up by other runs")]
     Tables(u32),
     /// The memory mappings that the kernel allows a process are used up; this many are for guests.
+    #[error("the {0} memory mappings that this machine has for guests are used up by other runs")]
     Mappings(u32),
     /// The memory for guests, this many bytes, is used up.
+    #[error("the {} MiB of memory for guests are used up by other runs", .0 >> 20)]
     Memory(u64),
     /// The run needs more than all the memory for guests, which is this many bytes.
+    #[error("the run needs more than the {} MiB of memory for all guests", .0 >> 20)]
     MemoryEver(u64),
 }
 
@@ -53,28 +59,6 @@ impl ReservationError {
             Self::Runs(_) | Self::Memories(_) | Self::Tables(_) => "calls.running",
             Self::Mappings(_) => "vm.max_map_count",
             Self::Memory(_) | Self::MemoryEver(_) => "calls.memory",
-        }
-    }
-}
-
-impl fmt::Display for ReservationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Runs(most) => write!(f, "this host runs {most} calls, its most"),
-            Self::Memories(most) => write!(f, "the pool of {most} memories is used up by other runs"),
-            Self::Tables(most) => write!(f, "the pool of {most} tables is used up by other runs"),
-            Self::Mappings(most) => {
-                write!(
-                    f,
-                    "the {most} memory mappings that this machine has for guests are used up by other runs"
-                )
-            }
-            Self::MemoryEver(most) => {
-                write!(f, "the run needs more than the {} MiB of memory for all guests", most >> 20)
-            }
-            Self::Memory(most) => {
-                write!(f, "the {} MiB of memory for guests are used up by other runs", most >> 20)
-            }
         }
     }
 }

@@ -45,15 +45,9 @@ impl Window {
 
     /// The first and the last millisecond of the window.
     #[must_use]
-    pub const fn bounds(&self) -> (i64, i64) {
-        let first = match self.after {
-            Some(after) => after.0.saturating_add(1),
-            None => i64::MIN,
-        };
-        let last = match self.before {
-            Some(before) => before.0.saturating_sub(1),
-            None => i64::MAX,
-        };
+    pub fn bounds(&self) -> (i64, i64) {
+        let first = self.after.map_or(i64::MIN, |after| after.0.saturating_add(1));
+        let last = self.before.map_or(i64::MAX, |before| before.0.saturating_sub(1));
         (first, last)
     }
 }

@@ -302,23 +302,14 @@ impl NewEvent {
     pub fn created(task: &Task) -> Vec<Self> {
         let attempt = task.fence.attempt;
         let next = match task.open_approval() {
-            Some(_) => Self::confirm_asked(attempt),
+            Some(_) => {
+                let body = Body { key: Some(CONFIRM_KEY.to_owned()), ..Body::default() };
+                Self::new(attempt, EventKind::Asked, &body)
+            }
             None if task.started_at.is_some() => Self::new(attempt, EventKind::Started, &Body::default()),
             None => Self::new(attempt, EventKind::Queued, &Body::default()),
         };
         vec![Self::new(attempt, EventKind::Created, &Body::default()), next]
-    }
-
-    /// The call waits for an approval.
-    fn confirm_asked(attempt: u32) -> Self {
-        let body = Body { key: Some(CONFIRM_KEY.to_owned()), ..Body::default() };
-        Self::new(attempt, EventKind::Asked, &body)
-    }
-
-    /// The call was approved or denied.
-    fn decided(after: &Task) -> Self {
-        let kind = if after.is_live() { EventKind::Approved } else { EventKind::Denied };
-        Self::new(after.fence.attempt, kind, &Body::default())
     }
 
     /// The call has ended.
@@ -449,8 +440,11 @@ impl NewEvent {
 
     /// The call was approved, or was denied and has ended with that.
     fn decision(after: &Task) -> Vec<Self> {
-        let ended = (!after.is_live()).then(|| Self::ended(after));
-        std::iter::once(Self::decided(after)).chain(ended).collect()
+        let decided = |kind| Self::new(after.fence.attempt, kind, &Body::default());
+        match after.is_live() {
+            true => vec![decided(EventKind::Approved)],
+            false => vec![decided(EventKind::Denied), Self::ended(after)],
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use bytes::Bytes;
 use challenge::Challenges;
 use http::{HeaderMap, HeaderValue};
 use issuer::Issuer;
-use jwt::{Jwt, NotVerified};
+use jwt::Jwt;
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -226,19 +226,11 @@ impl Auth {
     ) -> Result<(toolyard_dispatch::Subject, u64), AuthError> {
         // The claims come first: an expired token must not cause a fetch of keys.
         let subject = issuer.rules.subject(jwt, self.clock.now())?;
-        let (generation, keys) = issuer.keys(tracker).await?;
-        let generation = match issuer.rules.check_signature(jwt, &keys) {
-            Ok(()) => generation,
-            Err(NotVerified::Because(why)) => return Err(why.into()),
-            Err(NotVerified::UnknownKey) => {
-                let (generation, keys) = issuer.newer_keys(generation, tracker).await?;
-                match issuer.rules.check_signature(jwt, &keys) {
-                    Ok(()) => generation,
-                    Err(NotVerified::Because(why)) => return Err(why.into()),
-                    Err(NotVerified::UnknownKey) => return Err(TokenRejection::Key.into()),
-                }
-            }
-        };
+        let (mut generation, mut keys) = issuer.keys(tracker).await?;
+        if jwt.needs_newer(&keys) {
+            (generation, keys) = issuer.newer_keys(generation, tracker).await?;
+        }
+        issuer.rules.check_signature(jwt, &keys)?;
         Ok((subject, generation))
     }
 

@@ -108,45 +108,41 @@ impl Changes {
         if !client.notification_filter.is_initialized() {
             return Vec::new();
         }
-        let declared = client.declared;
-        let caller = client.caller();
-        let mut messages = Vec::new();
-        if self.tools {
-            messages.push(notification::list_changed(&Method::ToolsListChanged));
-        }
-        if self.prompts && declared.prompts {
-            messages.push(notification::list_changed(&Method::PromptsListChanged));
-        }
-        if self.resources && declared.resources {
-            messages.push(notification::list_changed(&Method::ResourcesListChanged));
-        }
-        for uri in &client.memory.lock().await.subscriptions {
-            if self.updated.is(uri) && dispatch.access().shows(&caller, Object::Resource(uri)) {
-                messages.push(notification::resource_updated(uri));
-            }
-        }
+        let lists = self.lists(true, client.declared.prompts, client.declared.resources);
+        let mut messages: Vec<_> = lists.map(|method| notification::list_changed(&method)).collect();
+        let (caller, memory) = (client.caller(), client.memory.lock().await);
+        let readable = self.readable(dispatch, &caller, &memory.subscriptions);
+        messages.extend(readable.map(|uri| notification::resource_updated(uri)));
         messages
     }
 
     /// The messages for one subscription: only about what it was granted (26SUB-2), and only about resources
     /// that its client may still read.
     pub fn subscribed(&self, dispatch: &Dispatch, caller: &Caller, id: &Id, granted: &Filter) -> Vec<Bytes> {
-        let mut messages = Vec::new();
-        if self.tools && granted.tools {
-            messages.push(listen::list_changed(id, &Method::ToolsListChanged));
-        }
-        if self.prompts && granted.prompts {
-            messages.push(listen::list_changed(id, &Method::PromptsListChanged));
-        }
-        if self.resources && granted.resources {
-            messages.push(listen::list_changed(id, &Method::ResourcesListChanged));
-        }
-        let changed = granted.uris.iter().filter(|uri| self.updated.is(uri));
-        messages.extend(
-            changed
-                .filter(|uri| dispatch.access().shows(caller, Object::Resource(uri)))
-                .map(|uri| listen::resource_updated(id, uri)),
-        );
-        messages
+        let lists = self.lists(granted.tools, granted.prompts, granted.resources);
+        let lists = lists.map(|method| listen::list_changed(id, &method));
+        let readable = self.readable(dispatch, caller, &granted.uris);
+        lists.chain(readable.map(|uri| listen::resource_updated(id, uri))).collect()
+    }
+
+    /// The notifications of changed lists, for a client that gets those of these lists.
+    fn lists(&self, tools: bool, prompts: bool, resources: bool) -> impl Iterator<Item = Method> {
+        let lists = [
+            (self.tools && tools, Method::ToolsListChanged),
+            (self.prompts && prompts, Method::PromptsListChanged),
+            (self.resources && resources, Method::ResourcesListChanged),
+        ];
+        lists.into_iter().filter_map(|(has_changed, method)| has_changed.then_some(method))
+    }
+
+    /// The changed resources among these that the caller may read.
+    fn readable<'a>(
+        &'a self,
+        dispatch: &'a Dispatch,
+        caller: &'a Caller,
+        uris: impl IntoIterator<Item = &'a String>,
+    ) -> impl Iterator<Item = &'a String> {
+        let is_shown = |uri: &str| dispatch.access().shows(caller, Object::Resource(uri));
+        uris.into_iter().filter(move |uri| self.updated.is(uri) && is_shown(uri))
     }
 }

@@ -80,16 +80,13 @@ pub struct RelaySettings {
 }
 
 /// Relays the messages of one client until its input ends or `stop` is cancelled.
-pub async fn serve<R, W>(
+pub async fn serve(
     background: Arc<dyn Background>,
     settings: RelaySettings,
-    input: R,
-    output: W,
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
     stop: CancellationToken,
-) where
-    R: BufRead + Send + 'static,
-    W: Write + Send + 'static,
-{
+) {
     let (outbox, written) = line_framing::spawn_writer(output, MAX_OUTBOX);
     let mut lines = line_framing::spawn_reader(input, settings.message_bytes, MAX_INBOX, None);
     let relay = Arc::new(Relay {
@@ -112,12 +109,7 @@ pub async fn serve<R, W>(
             None => break,
             Some(Line::Text(text)) if text.iter().all(u8::is_ascii_whitespace) => continue,
             Some(Line::Text(text)) => decode(&text).map(|incoming| (incoming, text)),
-            Some(Line::TooLong | Line::NoRoom(..)) => {
-                let most = settings.message_bytes;
-                let error =
-                    RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
-                Err(DecodeError { id: None, error })
-            }
+            Some(Line::TooLong | Line::NoRoom(..)) => Err(line_framing::too_long(settings.message_bytes)),
         };
         if standing.is_empty() {
             standing.spawn(relay.clone().stay_connected());
@@ -192,23 +184,19 @@ struct Answered {
 }
 
 /// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
 enum Failure {
     /// The background host cannot be reached; the request did nothing.
+    #[error("The background host, where tools run, cannot be reached: {0}")]
     Unreachable(String),
     /// The connection ended while the request was under way.
+    #[error("The background host stopped during this call, which may have had effects")]
     Lost,
 }
 
 impl Failure {
     fn error(&self) -> RpcError {
-        RpcError::internal(match self {
-            Self::Unreachable(why) => {
-                format!("The background host, where tools run, cannot be reached: {why}")
-            }
-            Self::Lost => {
-                "The background host stopped during this call, which may have had effects".to_owned()
-            }
-        })
+        RpcError::internal(self.to_string())
     }
 }
 

@@ -26,13 +26,14 @@ pub(crate) struct RequestMessage {
     pub trace: Option<TraceContext>,
 }
 
-/// The sender of a stateless request, as authenticated by the transport.
+/// The sender of a request, as authenticated by the transport.
+#[derive(Clone)]
 pub(crate) struct Sender {
     pub principal: Arc<Principal>,
-    /// The address of the sender, over HTTP.
-    pub peer: Option<IpAddr>,
     /// The key of the sender's rate limits.
     pub key: RateKey,
+    /// The address of the sender; `None` for the user of this process, over stdio or its own socket.
+    pub peer: Option<IpAddr>,
 }
 
 /// The session or the envelope of a request, which determines its generation.

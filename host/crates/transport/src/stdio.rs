@@ -9,7 +9,7 @@ use crate::notifications::NotificationFilter;
 use crate::request::{Request, RequestMessage};
 use crate::server::Server;
 use crate::session::{ClientSession, DurableState, SessionTerms};
-use crate::stateless::{claim_of, is_among};
+use crate::stateless::{batched, claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
@@ -19,7 +19,6 @@ use stateless::Stateless;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{
@@ -45,75 +44,58 @@ pub(crate) const EOF_GRACE: Duration = Duration::from_millis(1_500);
 
 /// Serves one client until its input ends or `stop` is cancelled. Running requests then get
 /// a moment to end; the rest ends with `drained`, and every answer is written.
-pub async fn serve<R, W>(
+pub async fn serve(
     server: Arc<Server>,
-    input: R,
-    output: W,
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
     stop: CancellationToken,
     drained: impl Future<Output = ()>,
-) where
-    R: BufRead + Send + 'static,
-    W: Write + Send + 'static,
-{
+) {
     let (outbox, written) = line_framing::spawn_writer(output, MAX_OUTBOX);
-    let changes = ChangeReceiver::of(&server.dispatch);
-    Client::new(&server, outbox).serve(input, written, stop, changes, drained).await;
+    let mut changes = ChangeReceiver::of(&server.dispatch);
+    let (budget, most) = (server.shares.messages.clone(), server.settings.message_bytes);
+    let mut lines = line_framing::spawn_reader(input, most, MAX_INBOX, Some(budget));
+    let requests = TaskTracker::new();
+    let mut client = Client {
+        stateless: Stateless::new(&server, outbox.clone(), &requests),
+        server,
+        outbox,
+        session: None,
+        requests,
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            line = lines.recv() => match line {
+                Some(line) => client.take(line, &stop).await,
+                None => break,
+            },
+            changes = changes.next() => client.tell(changes).await,
+        }
+    }
+    // A shell that pipes its requests in has closed the input by now but still wants the answers.
+    drop(tokio::time::timeout(EOF_GRACE, client.ended()).await);
+    drained.await;
+    client.finish().await;
+    drop(client);
+    // The writer ends when the last sender is gone.
+    drop(tokio::time::timeout(EOF_GRACE, written).await);
 }
 
 struct Client {
     server: Arc<Server>,
     outbox: Outbox,
-    client: Option<Arc<ClientSession>>,
+    session: Option<Arc<ClientSession>>,
+    /// The requests and subscriptions that are running, with and without a session.
     requests: TaskTracker,
     /// The part without a session.
     stateless: Stateless,
 }
 
 impl Client {
-    fn new(server: &Arc<Server>, outbox: Outbox) -> Self {
-        Self {
-            server: server.clone(),
-            stateless: Stateless::new(server, outbox.clone()),
-            outbox,
-            client: None,
-            requests: TaskTracker::new(),
-        }
-    }
-
-    async fn serve(
-        mut self,
-        input: impl BufRead + Send + 'static,
-        written: oneshot::Receiver<()>,
-        stop: CancellationToken,
-        mut changes: ChangeReceiver,
-        drained: impl Future<Output = ()>,
-    ) {
-        let budget = Some(self.server.shares.messages.clone());
-        let most = self.server.settings.message_bytes;
-        let mut lines = line_framing::spawn_reader(input, most, MAX_INBOX, budget);
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                line = lines.recv() => match line {
-                    Some(line) => self.take(line, &stop).await,
-                    None => break,
-                },
-                changes = changes.next() => self.tell(changes).await,
-            }
-        }
-        // A shell that pipes its requests in has closed the input by now but still wants the answers.
-        let ended = async { tokio::join!(self.ended(), self.stateless.ended()) };
-        drop(tokio::time::timeout(EOF_GRACE, ended).await);
-        drained.await;
-        tokio::join!(self.finish(), self.stateless.finish());
-        drop(self);
-        // The writer ends when the last sender is gone.
-        drop(tokio::time::timeout(EOF_GRACE, written).await);
-    }
-
     async fn tell(&self, changes: Changes) {
-        if let Some(client) = &self.client {
+        if let Some(client) = &self.session {
             for message in changes.messages(&self.server.dispatch, client).await {
                 self.send(message).await;
             }
@@ -124,12 +106,7 @@ impl Client {
         let decoded = match line {
             Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
             Line::Text(text) => decode(&text),
-            Line::TooLong => {
-                let most = self.server.settings.message_bytes;
-                let error =
-                    RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
-                Err(DecodeError { id: None, error })
-            }
+            Line::TooLong => Err(line_framing::too_long(self.server.settings.message_bytes)),
             Line::NoRoom(id, no_room) => Err(DecodeError { id, error: no_room.fault().rpc() }),
         };
         // Later messages wait too: the client sends them in the order in which they take effect.
@@ -146,7 +123,9 @@ impl Client {
                     self.send(answer).await;
                 }
             }
-            Ok(Incoming::Batch(members)) if is_among(&members) => self.send(stateless::batch()).await,
+            Ok(Incoming::Batch(members)) if is_among(&members) => {
+                self.send(response::error(None, &batched())).await
+            }
             Ok(Incoming::Batch(members)) => self.batch(members).await,
             Err(fault) => self.send(response::error(fault.id.as_ref(), &fault.error)).await,
         }
@@ -160,11 +139,8 @@ impl Client {
                 // Each line itself shows its generation (26B-5).
                 let claimed = claim_of(&method, params.as_ref());
                 let message = RequestMessage { id, method, params, trace: None };
-                match claimed.claim {
-                    VersionClaim::None => {}
-                    VersionClaim::Version(_) | VersionClaim::Malformed => {
-                        return self.stateless.take(message, claimed);
-                    }
+                if claimed.claim != VersionClaim::None {
+                    return self.stateless.take(message, claimed);
                 }
                 if message.method == Method::Initialize {
                     return Some(self.initialize(&message.id, message.params.as_ref()));
@@ -189,18 +165,18 @@ impl Client {
             Message::Notification { method, params } => {
                 if method == Method::Cancelled
                     && let Some(Cancellation { request, reason }) = cancellation(params.as_ref())
-                    && self.stateless.cancel(&request, StopCause::of_cancellation(reason.as_deref()))
+                    && self.stateless.inflight.cancel(&request, StopCause::of_cancellation(reason.as_deref()))
                 {
                     return None;
                 }
-                if let Some(client) = &self.client {
+                if let Some(client) = &self.session {
                     client.take_notification(&method, params.as_ref());
                 }
                 None
             }
             Message::Response { id, outcome } => {
                 // Before the next line is read, so that answers cannot pile up.
-                if let Some(client) = &self.client {
+                if let Some(client) = &self.session {
                     let (dispatch, caller) = (&self.server.dispatch, client.caller());
                     if let Err(fault) = client.take_response(dispatch, &caller, id, outcome).await {
                         logged(&fault);
@@ -214,7 +190,7 @@ impl Client {
     /// The future answer, or the reason why there is none. Before `initialize`, only `ping` is answered (L-5,
     /// L-7).
     fn answering(&self, message: RequestMessage) -> Result<BoxFuture<'static, Option<Answer>>, Bytes> {
-        let Some(client) = &self.client else {
+        let Some(client) = &self.session else {
             return Err(if message.method == Method::Ping {
                 response::result(&message.id, &RawJson::empty_object())
             } else {
@@ -234,7 +210,7 @@ impl Client {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),
         };
-        if self.client.is_some() {
+        if self.session.is_some() {
             let error = RpcError::invalid_request("this connection is initialized already");
             return response::error(Some(id), &error);
         }
@@ -249,13 +225,13 @@ impl Client {
         let agreed =
             SessionTerms { revision, declared, notification_filter, memory: DurableState::default(), client };
         let caller = Caller::local(params.capabilities);
-        self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_channel)));
+        self.session = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_channel)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
     /// The answers to a batch are sent together (J-6).
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
-        let answering = match &self.client {
+        let answering = match &self.session {
             Some(client) => {
                 let channel = self.channel(client);
                 let caller = client.caller();
@@ -278,8 +254,9 @@ impl Client {
         });
     }
 
-    /// Waits until no request is running.
+    /// Ends the subscriptions, each with its response, and waits until no request is running.
     async fn ended(&self) {
+        self.stateless.end.cancel();
         self.requests.close();
         self.requests.wait().await;
     }
@@ -287,7 +264,8 @@ impl Client {
     /// Gives the running requests some time, then cancels them.
     async fn finish(&self) {
         if tokio::time::timeout(EOF_GRACE, self.ended()).await.is_err() {
-            if let Some(client) = &self.client {
+            self.stateless.inflight.cancel_all(StopCause::Ended);
+            if let Some(client) = &self.session {
                 client.inflight.cancel_all(StopCause::Ended);
             }
             tracing::debug!("requests under way were ended with the input");

@@ -185,19 +185,14 @@ impl Stream {
         };
         let bytes = state.log_bytes;
         drop(state);
-        let counted = budget.count(&principal, &self.me, bytes);
-        // The first call has counted it; a second count is dropped here, without the lock.
-        let second = {
-            let mut state = self.state.lock();
-            match state.counted {
-                None => {
-                    state.counted = Some(counted);
-                    None
-                }
-                Some(_) => Some(counted),
-            }
-        };
-        drop(second);
+        let mut counted = Some(budget.count(&principal, &self.me, bytes));
+        let mut state = self.state.lock();
+        if state.counted.is_none() {
+            state.counted = counted.take();
+        }
+        // Another call may have counted it meanwhile. The second count is dropped without the lock.
+        drop(state);
+        drop(counted);
     }
 
     /// Drops its log. A current reader first reads it to its end.

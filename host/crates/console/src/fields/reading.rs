@@ -128,6 +128,11 @@ impl Reader<'_> {
     }
 }
 
+/// The defaults of fields.
+pub(crate) fn defaults(fields: &[Field]) -> Map<String, Value> {
+    fields.iter().filter_map(|field| Some((field.name.clone(), field.default.clone()?))).collect()
+}
+
 /// The entries that give these values.
 pub(crate) fn entered(fields: &[Field], values: &Map<String, Value>) -> Pairs {
     let mut pairs = Vec::new();

@@ -41,7 +41,8 @@ pub(crate) async fn export(view: &View<'_>) -> Reply {
     let incomplete = incomplete.or_else(|| has_more.then(|| format!("the first {MAX_EXPORTED} hits")));
     lines.extend(incomplete.map(|why| serde_json::json!({"incomplete": why}).to_string()));
     lines.push(String::new());
-    reply::download("application/x-ndjson", "audit-hits.jsonl", lines.join("\n"))
+    let disposition = "attachment; filename=\"audit-hits.jsonl\"";
+    reply::download("application/x-ndjson", disposition, lines.join("\n"))
 }
 
 fn filters(search: &AuditSearch, is_filtered: bool) -> Markup {

@@ -57,25 +57,17 @@ struct Row {
 
 /// The waits and host calls of a call, as a table with a bar in each row. The numbers say the same as the bars.
 fn waterfall(call: &CallRecord, host_calls: &HostCalls) -> Markup {
-    let row = |name: &str, begins, took, class| {
-        let (name, details) = (name.to_owned(), String::new());
-        Row { name, begins, took, details, class }
-    };
+    let row = |(name, details), begins, took, class| Row { name, begins, took, details, class };
+    let part = |name: &str| (name.to_owned(), String::new());
     let mut rows = vec![
-        row("waited for a slot", Duration::ZERO, call.waited, "bar-wait"),
-        row("guest", call.waited, call.took.saturating_sub(call.waited), "bar-guest"),
+        row(part("waited for a slot"), Duration::ZERO, call.waited, "bar-wait"),
+        row(part("guest"), call.waited, call.took.saturating_sub(call.waited), "bar-guest"),
     ];
-    let mut listed: Vec<_> = host_calls
-        .listed
-        .iter()
-        .map(|timed| {
-            let (name, details) = described(&timed.call.what);
-            let begins = call.took.saturating_sub(timed.before_end);
-            Row { name, begins, took: timed.call.took, details, class: "bar-host" }
-        })
-        .collect();
-    listed.sort_by_key(|row| row.begins);
-    rows.extend(listed);
+    rows.extend(host_calls.listed.iter().map(|timed| {
+        let begins = call.took.saturating_sub(timed.before_end);
+        row(described(&timed.call.what), begins, timed.call.took, "bar-host")
+    }));
+    rows[2..].sort_by_key(|row| row.begins);
     let heads = ["Part", "Began at", "Took", "Of the call", "Details"];
     let rows = html! {
         @for row in &rows {

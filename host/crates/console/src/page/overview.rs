@@ -59,14 +59,10 @@ fn sentence(check: &str) -> &'static str {
 }
 
 fn load(now: &Load) -> Markup {
+    let live = now.working as u64 + now.waiting as u64 + now.asking as u64;
     let meters = [
         ("Running calls", u64::from(now.runs), u64::from(now.bounds.running), "calls.running"),
-        (
-            "Live tasks",
-            now.working as u64 + now.waiting as u64 + now.asking as u64,
-            u64::from(now.live_tasks),
-            "tasks.live",
-        ),
+        ("Live tasks", live, u64::from(now.live_tasks), "tasks.live"),
     ];
     html! {
         dl.meters {

@@ -1,7 +1,7 @@
 //! The form of a question.
 
 use crate::action::Action;
-use crate::fields::{entered, inputs};
+use crate::fields::{defaults, entered, inputs};
 use crate::form::{Pairs, value};
 use crate::html::View;
 use crate::text::{line, span};
@@ -45,9 +45,5 @@ pub(super) fn form(view: &View<'_>, task: &Task, question: &Question) -> Markup 
 
 /// The entries before the answer was refused, or the defaults of the fields.
 fn given(view: &View<'_>, is_again: bool, fields: &[Field]) -> Pairs {
-    if is_again {
-        return view.query.clone();
-    }
-    let defaults = fields.iter().filter_map(|field| Some((field.name.clone(), field.default.clone()?)));
-    entered(fields, &defaults.collect())
+    if is_again { view.query.clone() } else { entered(fields, &defaults(fields)) }
 }

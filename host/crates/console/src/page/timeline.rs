@@ -35,7 +35,7 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool, shows:
         let (shape, word) = word(event.kind);
         html! {
             tr.(event.kind.as_str()) {
-                td { time datetime=(event.at) title=(event.at) { "+" (precise(event.at.0.saturating_sub(began.0).max(0))) } }
+                td { time datetime=(event.at) title=(event.at) { "+" (between(began, event.at)) } }
                 td { span aria-hidden="true" { (shape) } " " (word) }
                 td.long { @if shows || !is_content(event.kind) { (line(&event.details())) } }
             }
@@ -70,6 +70,10 @@ pub(super) fn section(timeline: &Timeline, now: Timestamp, is_live: bool, shows:
     }
 }
 
+fn between(from: Timestamp, to: Timestamp) -> String {
+    precise(to.0.saturating_sub(from.0).max(0))
+}
+
 /// Whether the details of an event are content of a caller or a guest.
 const fn is_content(kind: EventKind) -> bool {
     matches!(
@@ -86,11 +90,8 @@ const fn is_content(kind: EventKind) -> bool {
 
 fn facts(run: &RunRecord) -> Markup {
     let parts = [
-        run.started
-            .map(|started| format!("waited {}", precise(started.0.saturating_sub(run.created.0).max(0)))),
-        run.started
-            .zip(run.ended)
-            .map(|(started, ended)| format!("ran {}", precise(ended.0.saturating_sub(started.0).max(0)))),
+        run.started.map(|started| format!("waited {}", between(run.created, started))),
+        run.started.zip(run.ended).map(|(started, ended)| format!("ran {}", between(started, ended))),
         run.cpu_us.map(|cpu| format!("{:.1} ms of CPU time", cpu as f64 / 1_000.0)),
         run.memory.map(|memory| format!("{:.1} MiB of memory at most", memory as f64 / 1_048_576.0)),
         run.outcome.as_deref().map(line),

@@ -3,7 +3,7 @@
 use super::{Rendered, content};
 use crate::action::Action;
 use crate::console::Console;
-use crate::fields::{FieldFault, Reading, entered, inputs, read, schema, summary};
+use crate::fields::{FieldFault, Reading, defaults, entered, inputs, read, schema, summary};
 use crate::form::{Pairs, value};
 use crate::html::{View, error, rpc_error, section};
 use crate::reply::{self, Reply};
@@ -63,10 +63,6 @@ pub(super) fn page(view: &View<'_>, tool: &str) -> Option<Rendered> {
     let as_task = spec.task_support == TaskSupport::Required;
     let attempt = Attempt { entered, faults: Vec::new(), is_json, as_task, arguments, outcome };
     Some(shown(view, spec, fields.as_deref(), &attempt))
-}
-
-fn defaults(fields: &[Field]) -> Map<String, Value> {
-    fields.iter().filter_map(|field| Some((field.name.clone(), field.default.clone()?))).collect()
 }
 
 /// Calls the tool, and shows its page with the result; or sends the browser to the task.
@@ -270,11 +266,10 @@ fn commands(console: &Console, tool: &str, attempt: &Attempt) -> Markup {
             "io.modelcontextprotocol/clientCapabilities": declared,
         },
     }});
-    let name =
-        HEADER.iter().fold(String::new(), |line, part| line + part) + &quoted(&format!("mcp-name: {tool}"));
     let curl = format!(
-        "curl -s {} {name} \\\n  -d {}",
+        "curl -s {} {HEADERS} \\\n  -H {} \\\n  -d {}",
         quoted(&console.settings.endpoint),
+        quoted(&format!("mcp-name: {tool}")),
         quoted(&visible::json(&message.to_string()))
     );
     let plugins = quoted(&console.settings.plugins.display().to_string());
@@ -288,12 +283,10 @@ fn commands(console: &Console, tool: &str, attempt: &Attempt) -> Markup {
     }
 }
 
-const HEADER: [&str; 4] = [
-    "-H 'content-type: application/json' \\\n",
-    "  -H 'accept: application/json, text/event-stream' \\\n",
-    "  -H 'mcp-protocol-version: 2026-07-28' -H 'mcp-method: tools/call' \\\n",
-    "  -H ",
-];
+/// The headers of every call.
+const HEADERS: &str = r"-H 'content-type: application/json' \
+  -H 'accept: application/json, text/event-stream' \
+  -H 'mcp-protocol-version: 2026-07-28' -H 'mcp-method: tools/call'";
 
 /// A word for a POSIX shell.
 fn quoted(word: &str) -> String {

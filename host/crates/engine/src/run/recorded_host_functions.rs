@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
-use toolyard_journal::{Origin, QuestionName, Recorder, Source};
+use toolyard_journal::{QuestionName, Recorder, Source};
 use toolyard_task::tool::{AskedQuestion, GivenAnswer};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{AskError, RunContext};
@@ -67,7 +67,7 @@ pub(crate) async fn ask(
     questions.iter().for_each(|question| sum.update(question.params.as_bytes()));
     let arguments = sum.finalize();
     let origin = journal.with(|recorder| recorder.ask(arguments, &names))?;
-    if origin == Origin::Past
+    if origin == Source::Past(())
         && let Source::Past(answers) = journal.with(Recorder::answer)?
     {
         return Ok(serde_json::from_slice(&answers)?);

@@ -2,7 +2,7 @@
 
 use super::{Detail, History, decider, timestamp};
 use crate::begin::Begin;
-use crate::entry::Entry;
+use crate::entry::{Entry, QuestionName};
 use crate::response::{Response, ResponseOutcome};
 use crate::words;
 use base16ct::lower::encode_string;
@@ -12,109 +12,85 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use toolyard_protocol::visible::clip;
 
-type Members = Map<String, Value>;
-
 /// Digits of a digest after its algorithm that identify a component for people.
 const SHORT: usize = 12;
 
-fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
-    members.insert(name.to_owned(), value.into());
-}
-
 impl History {
-    pub(super) fn put_fields(&self, members: &mut Members, entry: &Entry<'_>) {
+    pub(super) fn fields(&self, entry: &Entry<'_>) -> Map<String, Value> {
         let is_full = self.detail == Detail::Full;
-        match entry {
-            Entry::Begin(json) => put_begin(members, json),
-            Entry::Clock { steps, readings } => {
-                put(members, "steps", *steps);
-                put(members, "readings", *readings);
-            }
-            Entry::Poll { len, ready, times } => {
-                put(members, "length", *len);
-                put(members, "ready", ready.to_vec());
-                put(members, "times", *times);
-            }
-            Entry::Ready { is_ready, times } => {
-                put(members, "isReady", *is_ready);
-                put(members, "times", *times);
-            }
+        let fields = match entry {
+            Entry::Begin(json) => begin_fields(json),
+            Entry::Clock { steps, readings } => json!({"steps": steps, "readings": readings}),
+            Entry::Poll { len, ready, times } => json!({"length": len, "ready": ready, "times": times}),
+            Entry::Ready { is_ready, times } => json!({"isReady": is_ready, "times": times}),
             Entry::Call { function, result, .. } => {
-                put(members, "function", *function);
-                put_json(members, "result", result, is_full);
+                with_json(json!({"function": function}), "result", result, is_full)
             }
             Entry::Ask { questions, .. } => {
-                let names = questions.iter().map(|question| {
-                    let (key, method) = (question.key, question.method);
-                    json!({"key": key, "method": method})
-                });
-                put(members, "questions", names.collect::<Vec<_>>());
+                let name =
+                    |question: &QuestionName<'_>| json!({"key": question.key, "method": question.method});
+                json!({"questions": questions.iter().map(name).collect::<Vec<_>>()})
             }
-            Entry::Answer(answers) => put_json(members, "answers", answers, is_full),
+            Entry::Answer(answers) => with_json(json!({}), "answers", answers, is_full),
             Entry::Sleep { duration_ms, until_ms } => {
-                put(members, "durationMs", *duration_ms);
-                put(members, "until", timestamp(*until_ms).to_string());
+                json!({"durationMs": duration_ms, "until": timestamp(*until_ms).to_string()})
             }
             Entry::Request { number, method, uri, .. } => {
-                put(members, "request", *number);
-                put(members, "method", *method);
-                put(members, "uri", *uri);
+                json!({"request": number, "method": method, "uri": uri})
             }
-            Entry::Ended(outcome) => put(members, "sha256", encode_string(outcome)),
-            Entry::Response { number, response } => {
-                put(members, "request", *number);
-                put_response(members, response, is_full);
-            }
+            Entry::Ended(outcome) => json!({"sha256": encode_string(outcome)}),
+            Entry::Response { number, response } => response_fields(*number, response, is_full),
             Entry::Doubt { number, decision, by } => {
-                put(members, "request", *number);
-                put(members, "decision", decision.as_str());
-                put(members, "by", decider(*by));
+                json!({"request": number, "decision": decision.as_str(), "by": decider(*by)})
             }
-            Entry::Key { number, key } => {
-                put(members, "request", *number);
-                put(members, "key", *key);
-            }
+            Entry::Key { number, key } => json!({"request": number, "key": key}),
+        };
+        match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
         }
     }
 }
 
 /// Neither the seed nor the values of variables: they are for the guest alone.
-fn put_begin(members: &mut Members, json: &[u8]) {
-    let Ok(begin) = Begin::from_json(json) else { return };
-    put(members, "format", begin.format);
-    put(members, "version", begin.version);
-    put(members, "tool", begin.tool);
-    put(members, "digest", begin.digest);
-    put(members, "baseTime", timestamp(begin.base_time).to_string());
-    let names = begin.environment.into_iter().map(|(name, _)| name);
-    put(members, "variables", names.collect::<Vec<_>>());
+fn begin_fields(json: &[u8]) -> Value {
+    let Ok(begin) = Begin::from_json(json) else { return json!({}) };
+    json!({
+        "format": begin.format,
+        "version": begin.version,
+        "tool": begin.tool,
+        "digest": begin.digest,
+        "baseTime": timestamp(begin.base_time).to_string(),
+        "variables": begin.environment.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+    })
 }
 
-fn put_json(members: &mut Members, name: &str, text: &[u8], is_full: bool) {
-    put(members, "bytes", text.len());
+/// The fields with the length of a JSON text, and with the text.
+fn with_json(mut fields: Value, name: &str, text: &[u8], is_full: bool) -> Value {
+    fields["bytes"] = text.len().into();
     if is_full {
         let value = serde_json::from_slice(text);
-        put(members, name, value.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(text))));
+        fields[name] = value.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(text)));
     }
+    fields
 }
 
-fn put_response(members: &mut Members, response: &Response, is_full: bool) {
-    match &response.outcome {
-        ResponseOutcome::Error(error) => put(members, "error", error.as_str()),
-        ResponseOutcome::Complete { status, headers, body } => {
-            put(members, "status", *status);
-            put(members, "bytes", body.len());
-            if is_full {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                let headers = headers.iter().map(|(name, value)| json!([text(name), text(value)]));
-                put(members, "headers", headers.collect::<Vec<_>>());
-                match std::str::from_utf8(body) {
-                    Ok(body) => put(members, "body", body),
-                    Err(_) => put(members, "bodyBase64", STANDARD.encode(body)),
-                }
-            }
+fn response_fields(number: u32, response: &Response, is_full: bool) -> Value {
+    let (status, headers, body) = match &response.outcome {
+        ResponseOutcome::Error(error) => return json!({"request": number, "error": error}),
+        ResponseOutcome::Complete { status, headers, body } => (status, headers, body),
+    };
+    let mut fields = json!({"request": number, "status": status, "bytes": body.len()});
+    if is_full {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let headers = headers.iter().map(|(name, value)| json!([text(name), text(value)]));
+        fields["headers"] = headers.collect();
+        match std::str::from_utf8(body) {
+            Ok(body) => fields["body"] = body.into(),
+            Err(_) => fields["bodyBase64"] = STANDARD.encode(body).into(),
         }
     }
+    fields
 }
 
 /// Answers as `size -> accept {"size":"L"}`; other JSON as it is.

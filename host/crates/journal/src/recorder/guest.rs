@@ -1,6 +1,6 @@
 //! The operations of the guest.
 
-use super::{Exchange, Origin, Phase, Recorder, Source};
+use super::{Exchange, Phase, Recorder, Source};
 use crate::entry::{Entry, QuestionName};
 use crate::error::RecordError;
 use crate::lane::{OpenEntry, Shape};
@@ -53,7 +53,7 @@ impl Recorder {
                 Ok(Source::Past(&self.ready))
             }
             Phase::Live(_) | Phase::Abandoned => Ok(Source::Live),
-            _ => Err(self.diverge(words::poll(len))),
+            _ => Err(self.diverge(format!("poll of {len}"))),
         }
     }
 
@@ -119,19 +119,17 @@ impl Recorder {
     /// # Errors
     /// If the run diverges.
     pub fn call(&mut self, function: &str, arguments: u32) -> Result<Source<Bytes>, RecordError> {
-        self.replay_once(
-            || words::call(function),
-            |entry| match entry {
-                Entry::Call { function: recorded, arguments: before, result } if *recorded == function => {
-                    if *before == arguments {
-                        Match::Same(result.clone())
-                    } else {
-                        Match::Other("arguments")
-                    }
+        let now = Entry::Call { function, arguments, result: Bytes::new() };
+        self.replay_once(&now, |entry| match entry {
+            Entry::Call { function: recorded, arguments: before, result } if *recorded == function => {
+                if *before == arguments {
+                    Match::Same(result.clone())
+                } else {
+                    Match::Other("arguments")
                 }
-                _ => Match::Different,
-            },
-        )
+            }
+            _ => Match::Different,
+        })
     }
 
     /// Records the result of a function of the host, a JSON text.
@@ -147,18 +145,19 @@ impl Recorder {
     ///
     /// # Errors
     /// If the run diverges, or the journal is full.
-    pub fn ask(&mut self, arguments: u32, questions: &[QuestionName<'_>]) -> Result<Origin, RecordError> {
+    pub fn ask(&mut self, arguments: u32, questions: &[QuestionName<'_>]) -> Result<Source<()>, RecordError> {
+        let now = Entry::Ask { arguments, questions: questions.to_vec() };
         let compare = |entry: &Entry<'_>| match entry {
             Entry::Ask { arguments: before, questions: recorded } if *recorded == questions => {
                 if *before == arguments { Match::Same(()) } else { Match::Other("params") }
             }
             _ => Match::Different,
         };
-        if let Source::Past(()) = self.replay_once(|| words::ask(questions), compare)? {
-            return Ok(Origin::Past);
+        let source = self.replay_once(&now, compare)?;
+        if source == Source::Live {
+            self.record(&now)?;
         }
-        self.record(&Entry::Ask { arguments, questions: questions.to_vec() })?;
-        Ok(Origin::Live)
+        Ok(source)
     }
 
     /// The answers to the questions before, as JSON.
@@ -166,13 +165,10 @@ impl Recorder {
     /// # Errors
     /// If the run diverges.
     pub fn answer(&mut self) -> Result<Source<Bytes>, RecordError> {
-        self.replay_once(
-            || "answer".to_owned(),
-            |entry| match entry {
-                Entry::Answer(answers) => Match::Same(answers.clone()),
-                _ => Match::Different,
-            },
-        )
+        self.replay_once(&Entry::Answer(Bytes::new()), |entry| match entry {
+            Entry::Answer(answers) => Match::Same(answers.clone()),
+            _ => Match::Different,
+        })
     }
 
     /// Records answers, a JSON text. The history understands an object that has, for each key of a question, an
@@ -191,17 +187,18 @@ impl Recorder {
     /// # Errors
     /// If the run diverges, or the journal is full.
     pub fn sleep(&mut self, duration_ms: u64, now_ms: u64) -> Result<u64, RecordError> {
+        let until_ms = now_ms.saturating_add(duration_ms);
+        let now = Entry::Sleep { duration_ms, until_ms };
         let compare = |entry: &Entry<'_>| match entry {
             Entry::Sleep { duration_ms: before, until_ms } if *before == duration_ms => {
                 Match::Same(*until_ms)
             }
             _ => Match::Different,
         };
-        if let Source::Past(until_ms) = self.replay_once(|| words::sleep(duration_ms), compare)? {
-            return Ok(until_ms);
+        if let Source::Past(recorded) = self.replay_once(&now, compare)? {
+            return Ok(recorded);
         }
-        let until_ms = now_ms.saturating_add(duration_ms);
-        self.record(&Entry::Sleep { duration_ms, until_ms })?;
+        self.record(&now)?;
         Ok(until_ms)
     }
 
@@ -215,47 +212,50 @@ impl Recorder {
             .requests
             .checked_add(1)
             .ok_or(RecordError::Misuse("more requests than their numbers allow"))?;
+        let now = Entry::Request { number, head, method, uri };
         let compare = |entry: &Entry<'_>| match entry {
             Entry::Request { head: before, method: m, uri: u, .. } if *m == method && *u == uri => {
                 if *before == head { Match::Same(()) } else { Match::Other("headers") }
             }
             _ => Match::Different,
         };
-        let source = self.replay_once(|| words::request(number, method, uri), compare)?;
-        if let Source::Live = source {
-            self.record(&Entry::Request { number, head, method, uri })?;
-            self.unanswered.insert(number);
-        }
-        self.requests = number;
-        Ok(match source {
+        let exchange = match self.replay_once(&now, compare)? {
             Source::Past(()) => Exchange::Past(number),
-            Source::Live => Exchange::Live(number),
-        })
+            Source::Live => {
+                self.record(&now)?;
+                self.unanswered.insert(number);
+                Exchange::Live(number)
+            }
+        };
+        self.requests = number;
+        Ok(exchange)
     }
 
     /// The end of the run, with the sha256 of its outcome. Afterwards every operation of the guest diverges.
     ///
     /// # Errors
     /// If the run diverges, or the journal is full.
-    pub fn end(&mut self, outcome: &[u8; 32]) -> Result<Origin, RecordError> {
+    pub fn end(&mut self, outcome: &[u8; 32]) -> Result<Source<()>, RecordError> {
+        let now = Entry::Ended(*outcome);
         let compare = |entry: &Entry<'_>| match entry {
             Entry::Ended(recorded) if recorded == outcome => Match::Same(()),
             _ => Match::Different,
         };
-        if let Source::Past(()) = self.replay_once(|| words::ended(outcome), compare)? {
-            return Ok(Origin::Past);
+        let source = self.replay_once(&now, compare)?;
+        if source == Source::Live {
+            self.record(&now)?;
+            if !self.is_abandoned() {
+                self.phase = Phase::Ended;
+            }
         }
-        self.record(&Entry::Ended(*outcome))?;
-        if !matches!(self.phase, Phase::Abandoned) {
-            self.phase = Phase::Ended;
-        }
-        Ok(Origin::Live)
+        Ok(source)
     }
 
-    /// Compares an operation with the entry at hand, unless it is live.
+    /// Compares an operation with the entry at hand, unless it is live. `now` is the operation as an entry, for
+    /// messages.
     fn replay_once<T>(
         &mut self,
-        now: impl FnOnce() -> String,
+        now: &Entry<'_>,
         compare: impl FnOnce(&Entry<'_>) -> Match<T>,
     ) -> Result<Source<T>, RecordError> {
         let compared = match &self.phase {
@@ -268,8 +268,8 @@ impl Recorder {
                 self.repeat()?;
                 Ok(Source::Past(answer))
             }
-            Match::Other(part) => Err(self.diverge(format!("{} with other {part}", now()))),
-            Match::Different => Err(self.diverge(now())),
+            Match::Other(part) => Err(self.diverge(format!("{} with other {part}", words::entry(now)))),
+            Match::Different => Err(self.diverge(words::entry(now))),
         }
     }
 }

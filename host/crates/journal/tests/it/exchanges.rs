@@ -83,7 +83,7 @@ fn a_response_may_come_after_the_end() {
     let second = run.take_chunk(0, 0).expect("a chunk");
     let mut again = load(std::slice::from_ref(&first));
     again.request(7, "POST", "https://a/").expect("the same");
-    assert_eq!(again.end(&[0; 32]), Ok(toolyard_journal::Origin::Past));
+    assert_eq!(again.end(&[0; 32]), Ok(toolyard_journal::Source::Past(())));
     load(&[first, second]);
 }
 

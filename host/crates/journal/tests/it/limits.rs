@@ -2,7 +2,7 @@
 
 use crate::script::{BASE, begin, recorder, text_body};
 use bytes::Bytes;
-use toolyard_journal::{Exchange, Origin, RecordError, Recorder, Source};
+use toolyard_journal::{Exchange, RecordError, Recorder, Source};
 
 const LIMIT: u64 = 1_000;
 
@@ -24,7 +24,7 @@ fn a_full_journal_is_an_error_and_the_run_can_go_on_without_it() {
     assert_eq!(run.sleep(5, BASE), Ok(BASE + 5));
     assert_eq!(run.request(0, "GET", "https://a/"), Ok(Exchange::Live(1)));
     assert_eq!(run.record_response(1, &text_body("x")), Ok(()));
-    assert_eq!(run.end(&[0; 32]), Ok(Origin::Live));
+    assert_eq!(run.end(&[0; 32]), Ok(Source::Live));
     assert_eq!(run.take_chunk(0, 0), None, "nothing is recorded any more");
 }
 

@@ -2,7 +2,7 @@
 //! signature matches a key of its issuer.
 
 use super::claims::{self, ExpectedClaims};
-use super::jwks::{KeySet, NoKey};
+use super::jwks::KeySet;
 use super::rejection::TokenRejection;
 use super::{Algorithm, IssuerSettings};
 use base64::Engine as _;
@@ -47,6 +47,11 @@ impl<'t> Jwt<'t> {
         let claims = object(claims).ok_or(TokenRejection::Unreadable)?;
         Ok(Self { signed, signature, algorithm, kid, claims })
     }
+
+    /// Whether it names a key that is not among these. Newer ones may include it.
+    pub fn needs_newer(&self, keys: &KeySet) -> bool {
+        self.kid.as_deref().is_some_and(|kid| !keys.has(kid))
+    }
 }
 
 fn object(part: &str) -> Option<Map<String, Value>> {
@@ -59,14 +64,6 @@ fn is_access_token(typ: &Value) -> bool {
     typ.as_str().is_some_and(|typ| {
         ["JWT", "at+jwt", "application/at+jwt"].iter().any(|known| typ.eq_ignore_ascii_case(known))
     })
-}
-
-/// The reason why a signature could not be verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotVerified {
-    /// The current keys do not include the token's key; newer ones may.
-    UnknownKey,
-    Because(TokenRejection),
 }
 
 /// The rules for tokens of one issuer.
@@ -97,11 +94,8 @@ impl TokenRules {
     pub fn verify(&self, token: &str, keys: &KeySet, now: Timestamp) -> Result<Subject, TokenRejection> {
         let jwt = Jwt::read(token)?;
         let subject = self.subject(&jwt, now)?;
-        match self.check_signature(&jwt, keys) {
-            Ok(()) => Ok(subject),
-            Err(NotVerified::UnknownKey) => Err(TokenRejection::Key),
-            Err(NotVerified::Because(why)) => Err(why),
-        }
+        self.check_signature(&jwt, keys)?;
+        Ok(subject)
     }
 
     /// Whether the token names this issuer.
@@ -120,16 +114,13 @@ impl TokenRules {
     }
 
     /// Verifies the signature. The key, not the token, determines the algorithms that it may be used with.
-    pub(super) fn check_signature(&self, jwt: &Jwt<'_>, keys: &KeySet) -> Result<(), NotVerified> {
-        let key = keys.find(jwt.kid.as_deref(), jwt.algorithm).map_err(|why| match why {
-            NoKey::Unknown => NotVerified::UnknownKey,
-            NoKey::Unfit => NotVerified::Because(TokenRejection::Key),
-        })?;
+    pub(super) fn check_signature(&self, jwt: &Jwt<'_>, keys: &KeySet) -> Result<(), TokenRejection> {
+        let key = keys.find(jwt.kid.as_deref(), jwt.algorithm).ok_or(TokenRejection::Key)?;
         // An error means that the signature or the key cannot be parsed.
         let right = jsonwebtoken::crypto::verify(jwt.signature, jwt.signed.as_bytes(), key, jwt.algorithm.of);
         match right {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(NotVerified::Because(TokenRejection::Signature)),
+            Ok(false) | Err(_) => Err(TokenRejection::Signature),
         }
     }
 }

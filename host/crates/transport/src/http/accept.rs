@@ -3,7 +3,7 @@
 //! A Unix socket serves the relays of one user of this machine. The socket tells which user connects, so no token is
 //! needed, and no proxy stands between.
 
-use super::connection_limit::{BusyBody, ConnectionLimit, ConnectionSlot};
+use super::connection_limit::{ConnectionLimit, ConnectionSlot};
 use super::endpoint::Endpoint;
 use super::operator_listener;
 use super::overflow;
@@ -191,17 +191,21 @@ async fn connection(
         Either::Left(stream) => prepare(stream, write_time),
         Either::Right(_) => write_time = RELAY_WRITE,
     }
-    match first_byte(&stream, head_time, &stop, &slot).await {
-        FirstByte::Read => {}
-        FirstByte::Never => return,
+    let must_leave = tokio::select! {
+        biased;
+        first_byte = tokio::time::timeout(head_time, peek(&stream)) => match first_byte {
+            Ok(Ok(1..)) => false,
+            Ok(Ok(0) | Err(_)) | Err(_) => return,
+        },
+        () = slot.leave() => true,
+        () = stop.cancelled() => return,
+    };
+    if must_leave {
+        drop(slot);
+        let fault = full(&endpoint.server);
+        endpoint.server.metrics.count_fault(&fault);
         // The client gets the reason: its request may be on its way.
-        FirstByte::Leaves => {
-            drop(slot);
-            let fault = full(&endpoint.server);
-            endpoint.server.metrics.count_fault(&fault);
-            overflow::refuse(&mut stream, false, &fault).await;
-            return;
-        }
+        return overflow::refuse(&mut stream, false, &fault).await;
     }
     exchange(stream, peer, write_time, &endpoint, &stop, slot).await;
 }
@@ -226,7 +230,7 @@ async fn exchange(
                 // A connection waits for a slot, so this one makes room after its answer.
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<_, std::convert::Infallible>(reply.map(|body| BusyBody::new(body, busy)))
+            Ok::<_, std::convert::Infallible>(reply.map(|body| body.while_busy(busy)))
         }
     });
     let stream = TimedStream::new(stream, write_time, slot.activity().clone());
@@ -262,33 +266,6 @@ async fn exchange(
     };
     if let Err(error) = done {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
-    }
-}
-
-/// How the wait for the first byte of a connection ended.
-enum FirstByte {
-    /// The byte has arrived and is unread.
-    Read,
-    /// The byte did not arrive in time, or never will.
-    Never,
-    /// The connection must make room.
-    Leaves,
-}
-
-async fn first_byte(
-    stream: &ClientStream,
-    head_time: Duration,
-    stop: &CancellationToken,
-    slot: &ConnectionSlot,
-) -> FirstByte {
-    tokio::select! {
-        biased;
-        read = tokio::time::timeout(head_time, peek(stream)) => match read {
-            Ok(Ok(1..)) => FirstByte::Read,
-            Ok(Ok(0) | Err(_)) | Err(_) => FirstByte::Never,
-        },
-        () = slot.leave() => FirstByte::Leaves,
-        () = stop.cancelled() => FirstByte::Never,
     }
 }
 

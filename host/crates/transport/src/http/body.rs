@@ -1,13 +1,13 @@
 //! The body of a request: one block of bytes, bounded in size and time before anything parses it (H-7).
 
+use crate::server::Server;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use std::sync::Arc;
-use std::time::Duration;
-use toolyard_dispatch::{Held, NoRoom, RateKey, Shares, UNCOUNTED};
+use toolyard_dispatch::{Held, NoRoom, RateKey, UNCOUNTED};
 
 /// The most bytes that are discarded of a body that is too large.
 const MAX_DRAINED: usize = 64 << 20;
@@ -23,22 +23,14 @@ pub(crate) enum BodyError {
     NoRoom(NoRoom),
 }
 
-/// The bounds on a body.
-#[derive(Clone, Copy)]
-pub(crate) struct BodyBounds<'a> {
-    pub most: usize,
-    pub time: Duration,
-    pub shares: &'a Arc<Shares>,
-}
-
-/// Reads a body on behalf of a principal. `key` is called only for a large body.
+/// Reads a body on behalf of a principal, within the limits of the server. `key` is called only for a large body.
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Incoming,
-    bounds: BodyBounds<'_>,
+    server: &Server,
     key: impl FnOnce() -> RateKey,
 ) -> Result<Bytes, BodyError> {
-    let BodyBounds { most, time, shares } = bounds;
+    let most = server.settings.message_bytes;
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let read = async {
@@ -47,10 +39,10 @@ pub(crate) async fn read(
             Some(length) if length > most => Err(drained(body, length, BodyError::TooLarge).await),
             Some(length) if length <= UNCOUNTED => small(body, most).await,
             // In a box, because few requests need it.
-            _ => Box::pin(counted(body, most, announced, shares.none(key()))).await,
+            _ => Box::pin(counted(body, most, announced, server.shares.messages.none(key()))).await,
         }
     };
-    tokio::time::timeout(time, read).await.unwrap_or(Err(BodyError::TooSlow))
+    tokio::time::timeout(server.settings.body_time, read).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
 async fn small(body: Incoming, most: usize) -> Result<Bytes, BodyError> {

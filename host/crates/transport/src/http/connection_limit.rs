@@ -3,16 +3,10 @@
 //!
 //! This limit counts only connections; other limits bound the memory and the time of a request.
 
-use super::reply::ReplyBody;
-use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use toolyard_dispatch::{Held, RateKey, Shares};
@@ -31,17 +25,13 @@ pub(super) struct ConnectionLimit {
     began: Instant,
     most: usize,
     permits: Arc<Semaphore>,
-    taken: Mutex<TakenSlots>,
+    /// The connections by the numbers of their slots, the oldest first.
+    taken: Mutex<BTreeMap<u64, Arc<SlotHolder>>>,
+    next: AtomicU64,
     /// The connections of each principal.
     shares: Arc<Shares>,
     /// The number of connections that wait for a slot.
     standing: AtomicU32,
-}
-
-#[derive(Default)]
-struct TakenSlots {
-    next: u64,
-    by_number: HashMap<u64, Arc<SlotHolder>>,
 }
 
 /// A connection that has a slot.
@@ -70,10 +60,6 @@ const LEAVES: u8 = 1;
 const LEAVES_AT_ONCE: u8 = 2;
 
 impl ConnectionActivity {
-    fn idle_from(now: u64) -> Arc<Self> {
-        Arc::new(Self { idle_since: AtomicU64::new(now), ..Self::default() })
-    }
-
     /// Marks the start of a request.
     pub fn begin(&self) {
         self.idle_since.store(BUSY, Ordering::Relaxed);
@@ -137,6 +123,7 @@ impl ConnectionLimit {
             most,
             permits: Arc::new(Semaphore::new(most)),
             taken: Mutex::default(),
+            next: AtomicU64::new(0),
             shares,
             standing: AtomicU32::new(0),
         })
@@ -153,9 +140,8 @@ impl ConnectionLimit {
         loop {
             self.ask_one_to_leave();
             // Checks again: a busy connection may have become idle.
-            match tokio::time::timeout(IDLE / 4, self.permits.clone().acquire_owned()).await {
-                Ok(permit) => return self.slot(permit.expect("the semaphore is never closed")),
-                Err(_) => continue,
+            if let Ok(permit) = tokio::time::timeout(IDLE / 4, self.permits.clone().acquire_owned()).await {
+                return self.slot(permit.expect("the semaphore is never closed"));
             }
         }
     }
@@ -172,17 +158,15 @@ impl ConnectionLimit {
     }
 
     fn slot(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> ConnectionSlot {
+        let idle_since = AtomicU64::new(self.now());
         let holder = Arc::new(SlotHolder {
-            activity: ConnectionActivity::idle_from(self.now()),
+            activity: Arc::new(ConnectionActivity { idle_since, ..ConnectionActivity::default() }),
             leave: Notify::new(),
             evicted: Notify::new(),
             held: Mutex::default(),
         });
-        let mut taken = self.taken.lock();
-        taken.next += 1;
-        let number = taken.next;
-        taken.by_number.insert(number, holder.clone());
-        drop(taken);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.taken.lock().insert(number, holder.clone());
         ConnectionSlot { limit: self.clone(), number, holder, _permit: permit }
     }
 
@@ -192,19 +176,18 @@ impl ConnectionLimit {
         let Some(latest) = self.now().checked_sub(idle) else { return };
         let mut taken = self.taken.lock();
         let longest = taken
-            .by_number
             .iter()
             .map(|(number, holder)| (holder.activity.idle_since.load(Ordering::Relaxed), *number))
             .filter(|(since, _)| *since <= latest)
             .min();
         // Each connection is asked once; the next waiter finds another.
         if let Some((_, number)) = longest {
-            if let Some(holder) = taken.by_number.remove(&number) {
+            if let Some(holder) = taken.remove(&number) {
                 holder.leave.notify_one();
             }
         } else if let Some((key, _)) = self.shares.largest(1).pop().filter(|(_, count)| *count > self.share())
         {
-            taken.evict_oldest(&key);
+            evict_oldest(&mut taken, &key);
         }
     }
 
@@ -218,17 +201,14 @@ impl ConnectionLimit {
     }
 }
 
-impl TakenSlots {
-    /// Ends the oldest connection of this principal.
-    fn evict_oldest(&mut self, key: &RateKey) {
-        let is_of = |holder: &SlotHolder| holder.held.lock().as_ref().is_some_and(|held| held.key() == key);
-        let own = self.by_number.iter().filter(|(_, holder)| is_of(holder));
-        let Some(oldest) = own.map(|(number, _)| *number).min() else { return };
-        if let Some(holder) = self.by_number.remove(&oldest) {
-            // The next one that waits finds another.
-            *holder.held.lock() = None;
-            holder.evicted.notify_one();
-        }
+/// Ends the oldest connection of this principal.
+fn evict_oldest(taken: &mut BTreeMap<u64, Arc<SlotHolder>>, key: &RateKey) {
+    let is_of = |holder: &SlotHolder| holder.held.lock().as_ref().is_some_and(|held| held.key() == key);
+    let oldest = taken.iter().find(|(_, holder)| is_of(holder)).map(|(number, _)| *number);
+    if let Some(holder) = oldest.and_then(|number| taken.remove(&number)) {
+        // The next one that waits finds another.
+        *holder.held.lock() = None;
+        holder.evicted.notify_one();
     }
 }
 
@@ -273,7 +253,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.limit.taken.lock().by_number.remove(&self.number);
+        self.limit.taken.lock().remove(&self.number);
     }
 }
 
@@ -301,38 +281,6 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.activity().end(self.0.limit.now());
-    }
-}
-
-/// The body of an answer, while it is written.
-pub(super) struct BusyBody {
-    body: ReplyBody,
-    _busy: Busy,
-}
-
-impl BusyBody {
-    pub fn new(body: ReplyBody, busy: Busy) -> Self {
-        Self { body, _busy: busy }
-    }
-}
-
-impl Body for BusyBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

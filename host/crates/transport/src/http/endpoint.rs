@@ -9,8 +9,11 @@ use super::refusal_log::RefusalLog;
 use super::relayed::RelayedRequests;
 use super::reply::{self, RefusalReason, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
+use crate::answer::{Answer, logged};
 use crate::change_notifications::ChangeReceiver;
+use crate::failure::Failure;
 use crate::metrics::CountedRefusal;
+use crate::request::Sender;
 use crate::server::Server;
 use http::header::{ACCEPT, HOST, ORIGIN};
 use http::request::Parts;
@@ -24,9 +27,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::visible::clip;
 use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
-use toolyard_protocol::Revision;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
+use toolyard_protocol::{Id, Revision};
 
 /// The only path that is served (H-1).
 const PATH: &str = "/mcp";
@@ -45,16 +48,6 @@ pub(crate) struct Endpoint {
     pub large: LargeMessages,
     pub relayed: RelayedRequests,
     refusals: RefusalLog,
-}
-
-/// The caller of an HTTP request.
-#[derive(Clone)]
-pub(crate) struct HttpCaller {
-    pub principal: Arc<Principal>,
-    /// The key of the caller's rate limits.
-    pub key: RateKey,
-    /// The address of the caller; `None` for the user of this process, who comes through its own socket.
-    pub peer: Option<IpAddr>,
 }
 
 impl Endpoint {
@@ -188,21 +181,17 @@ impl Endpoint {
 
     /// Authenticates a request and counts it, or refuses it. Refused requests are counted by their
     /// address.
-    async fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        peer: Option<IpAddr>,
-    ) -> Result<HttpCaller, RefusalReply> {
+    async fn authenticate(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Sender, RefusalReply> {
         let count = |key: &RateKey| self.count(key, Operation::Request);
         if peer.is_none() {
             count(&RateKey::Local)?;
-            return Ok(HttpCaller { principal: Arc::new(Principal::Local), key: RateKey::Local, peer });
+            return Ok(Sender { principal: Arc::new(Principal::Local), key: RateKey::Local, peer });
         }
         let access = self.server.access.current();
         let auth = &access.auth;
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
-                let caller = HttpCaller { key: RateKey::of(&principal, peer), principal, peer };
+                let caller = Sender { key: RateKey::of(&principal, peer), principal, peer };
                 count(&caller.key)?;
                 Ok(caller)
             }
@@ -216,13 +205,21 @@ impl Endpoint {
 
     /// Counts an operation that is no MCP request, or not yet one.
     pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), RefusalReply> {
-        self.server.count(key, operation).map_err(|failure| {
-            let answer = failure.answer(&self.server, Generation::Sessions, None);
-            reply::answer(answer, &self.server.access.current().auth).into()
-        })
+        let counted = self.server.count(key, operation);
+        counted.map_err(|failure| self.refuse(failure, Generation::Sessions, None).into())
     }
 
-    async fn delete(&self, headers: &HeaderMap, caller: &HttpCaller) -> Result<Reply, RefusalReply> {
+    /// An answer as one object.
+    pub fn reply(&self, answer: Answer) -> Reply {
+        reply::answer(answer, &self.server.access.current().auth)
+    }
+
+    /// The answer that reports the failure of the request with this id.
+    pub fn refuse(&self, failure: Failure, generation: Generation, id: Option<&Id>) -> Reply {
+        self.reply(failure.answer(&self.server, generation, id))
+    }
+
+    async fn delete(&self, headers: &HeaderMap, caller: &Sender) -> Result<Reply, RefusalReply> {
         let session = self.session(headers, caller).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.registry.close(&session.session.id);
@@ -237,7 +234,7 @@ impl Endpoint {
     pub async fn session(
         &self,
         headers: &HeaderMap,
-        caller: &HttpCaller,
+        caller: &Sender,
     ) -> Result<Arc<LiveSession>, RefusalReply> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
@@ -293,10 +290,5 @@ pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Resu
 
 /// The answer if the store fails before a JSON-RPC request is read.
 pub(crate) fn broken(fault: &Fault) -> Reply {
-    tracing::error!(
-        event = "store.unavailable",
-        error = fault as &dyn std::error::Error,
-        "store failed during a request"
-    );
-    reply::refuse(StatusCode::SERVICE_UNAVAILABLE, &fault.rpc())
+    reply::refuse(StatusCode::SERVICE_UNAVAILABLE, &logged(fault))
 }

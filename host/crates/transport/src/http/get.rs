@@ -1,14 +1,15 @@
 //! GET: a stream for messages that belong to no request, or the rest of a broken stream (H-19, H-28).
 
-use super::endpoint::{Endpoint, HttpCaller, check_accept};
+use super::endpoint::{Endpoint, check_accept};
 use super::reply::{self, RefusalReply, Reply};
 use super::session_registry::{LiveSession, StreamPurpose};
 use super::sse::{self, EventFormat, EventId};
+use crate::request::Sender;
 use crate::server::Server;
 use http::HeaderMap;
 
 impl Endpoint {
-    pub(super) async fn get(&self, headers: &HeaderMap, by: &HttpCaller) -> Result<Reply, RefusalReply> {
+    pub(super) async fn get(&self, headers: &HeaderMap, by: &Sender) -> Result<Reply, RefusalReply> {
         check_accept(headers, &[("text", "event-stream")])?;
         let session = self.session(headers, by).await?;
         let format = event_format(&self.server, &session);

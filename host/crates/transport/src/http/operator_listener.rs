@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,10 +24,14 @@ pub async fn serve<F: Future<Output = ()> + Send + 'static>(
     let permits = Arc::new(Semaphore::new(most));
     let connections = TaskTracker::new();
     loop {
+        let accept = async {
+            let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
+            Ok((listener.accept().await?.0, permit))
+        };
         let accepted = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept => accepted,
         };
         match accepted {
             Ok((stream, permit)) => {
@@ -56,12 +60,4 @@ pub(super) async fn pause(listener: &'static str, error: &io::Error) {
         "cannot accept connection"
     );
     tokio::time::sleep(ACCEPT_AGAIN).await;
-}
-
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
-    Ok((listener.accept().await?.0, permit))
 }

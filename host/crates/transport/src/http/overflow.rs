@@ -6,7 +6,7 @@ use super::write_timeout::{ClientStream, peek};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use toolyard_dispatch::Fault;
+use toolyard_dispatch::{Fault, RETRY_AFTER_MS};
 use toolyard_protocol::response;
 
 /// The most connections that wait here at once; further ones wait in the kernel's queue.
@@ -65,10 +65,7 @@ async fn try_refuse(stream: &mut ClientStream, has_spoken: bool, fault: &Fault) 
         }
     }
     let body = response::error(None, &fault.rpc());
-    let retry = match fault {
-        Fault::Busy { retry_after_ms, .. } => retry_after_ms.div_ceil(1000).max(1),
-        _ => 1,
-    };
+    let retry = RETRY_AFTER_MS.div_ceil(1000);
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
          retry-after: {retry}\r\nconnection: close\r\n\r\n",

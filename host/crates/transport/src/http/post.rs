@@ -2,7 +2,7 @@
 //! generation, from the body first (26B).
 
 use super::client_channels::StreamChannel;
-use super::endpoint::{Endpoint, HttpCaller, broken, check_accept, check_version};
+use super::endpoint::{Endpoint, broken, check_accept, check_version};
 use super::get::event_format;
 use super::large_messages::LARGE_BYTES;
 use super::reply::{self, RefusalReply, Reply, SESSION_ID};
@@ -10,7 +10,7 @@ use super::session_registry::{LiveSession, StreamPurpose};
 use super::sse::RECONNECT;
 use super::{body, header_check, is_json, sse};
 use crate::answer::{Answer, Status};
-use crate::request::{AnswerForm, Request, RequestMessage};
+use crate::request::{AnswerForm, Request, RequestMessage, Sender};
 use crate::stateless::{batched, claim_of, is_among};
 use crate::stream::Stream;
 use bytes::Bytes;
@@ -46,11 +46,11 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: HeaderMap,
         body: HttpBody,
-        caller: &HttpCaller,
+        caller: &Sender,
     ) -> Result<Reply, RefusalReply> {
         check_kind(&headers)?;
-        let body = self.read(&headers, body, caller).await;
-        match body {
+        let body = body::read(&headers, body, &self.server, || caller.key.clone()).await;
+        match body.map_err(|why| reply::bad_body(why, self.server.settings.message_bytes).into()) {
             Ok(body) if body.len() > LARGE_BYTES => {
                 let (this, sender) = (self.clone(), caller.clone());
                 let work = async move { this.dispatch_message(headers, Ok(body), &sender).await };
@@ -65,7 +65,7 @@ impl Endpoint {
         &self,
         headers: HeaderMap,
         body: Result<Bytes, RefusalReply>,
-        caller: &HttpCaller,
+        caller: &Sender,
     ) -> Result<Reply, RefusalReply> {
         // A wrong version header matters only to sessions, and the body shows whether the request belongs to
         // one (26B).
@@ -136,7 +136,7 @@ impl Endpoint {
     async fn of_session(
         &self,
         headers: &HeaderMap,
-        caller: &HttpCaller,
+        caller: &Sender,
         message: RequestMessage,
     ) -> Result<Reply, RefusalReply> {
         if message.method == Method::Initialize {
@@ -149,35 +149,15 @@ impl Endpoint {
         Ok(self.request(session, request, caller.peer.is_none()).await)
     }
 
-    /// The body.
-    async fn read(
-        &self,
-        headers: &HeaderMap,
-        body: HttpBody,
-        caller: &HttpCaller,
-    ) -> Result<Bytes, RefusalReply> {
-        let settings = &self.server.settings;
-        let bounds = body::BodyBounds {
-            most: settings.message_bytes,
-            time: settings.body_time,
-            shares: &self.server.shares.messages,
-        };
-        let body = body::read(headers, body, bounds, || caller.key.clone())
-            .await
-            .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
-        Ok(body)
-    }
-
     /// Opens a session (L-1 to L-3, H-22).
-    async fn initialize(&self, id: &Id, params: Option<&RawJson>, caller: &HttpCaller) -> Reply {
+    async fn initialize(&self, id: &Id, params: Option<&RawJson>, caller: &Sender) -> Reply {
         self.server.metrics.count_request(&Method::Initialize);
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
         if let Err(failure) = self.server.count(&caller.key, Operation::Session) {
-            let answer = failure.answer(&self.server, Generation::Sessions, Some(id));
-            return reply::answer(answer, &self.server.access.current().auth);
+            return self.refuse(failure, Generation::Sessions, Some(id));
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
@@ -233,13 +213,13 @@ impl Endpoint {
         let channel = StreamChannel::new(&stream, &session.client);
         let mut answering = match session.client.answer(request, channel) {
             Ok(answering) => answering,
-            Err(answer) => return reply::answer(answer, &self.server.access.current().auth),
+            Err(answer) => return self.reply(answer),
         };
         let mut events = None;
         if how != AnswerForm::Stream {
             match (&mut answering).now_or_never() {
                 Some(Some(answer)) if stream.end_unwritten() => {
-                    return reply::answer(answer, &self.server.access.current().auth);
+                    return self.reply(answer);
                 }
                 Some(answer) => stream.end_with(answer),
                 None => {}
@@ -272,7 +252,7 @@ impl Endpoint {
         if let Some(Some(message)) = stream.sole_message() {
             let handover = stream.take_handover();
             let answer = Answer { message, status: Status::Done, handover, held: None };
-            return reply::answer(answer, &self.server.access.current().auth);
+            return self.reply(answer);
         }
         session.keep(&stream, purpose);
         reply::events(sse::events(&stream, 0, event_format(&self.server, &session)))
@@ -282,7 +262,7 @@ impl Endpoint {
     async fn batch(
         &self,
         session: Arc<LiveSession>,
-        caller: &HttpCaller,
+        caller: &Sender,
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, RefusalReply> {
         let channel: Arc<dyn ClientChannel> = Arc::new(NoClientChannel);

@@ -1,6 +1,7 @@
 //! HTTP answers: only this module chooses a status.
 
 use super::body::BodyError;
+use super::connection_limit::Busy;
 use super::host_origin::HostOriginError;
 use crate::answer::{Answer, Status};
 use crate::auth::{Auth, AuthError};
@@ -31,7 +32,13 @@ pub(crate) const METHODS: &str = "POST, GET, DELETE";
 pub(crate) const METADATA_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// The body of an answer.
-pub(crate) enum ReplyBody {
+pub(crate) struct ReplyBody {
+    content: Content,
+    /// Keeps the connection busy while the body is written.
+    _busy: Option<Busy>,
+}
+
+enum Content {
     /// The whole body; `None` if it is empty or was already read. A handover is present if the body tells its client of
     /// a task. If it is dropped before the body is written, it cancels the task.
     Whole(Option<Bytes>, Option<Handover>),
@@ -42,9 +49,20 @@ pub(crate) enum ReplyBody {
 impl ReplyBody {
     /// Counts the body while it is being written, if it is a stream of events.
     pub fn count(&mut self, streams: &Gauge) {
-        if let Self::Events(_, open) = self {
+        if let Content::Events(_, open) = &mut self.content {
             *open = Some(OpenGauge::one(streams));
         }
+    }
+
+    /// The body of an answer to the request that makes its connection busy.
+    pub(super) fn while_busy(self, busy: Busy) -> Self {
+        Self { _busy: Some(busy), ..self }
+    }
+}
+
+impl From<Content> for ReplyBody {
+    fn from(content: Content) -> Self {
+        Self { content, _busy: None }
     }
 }
 
@@ -56,27 +74,27 @@ impl Body for ReplyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut *self {
-            Self::Whole(bytes, handover) => {
+        match &mut self.content {
+            Content::Whole(bytes, handover) => {
                 if let Some(handover) = handover.take() {
                     handover.mark_delivered();
                 }
                 Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
             }
-            Self::Events(events, _) => {
+            Content::Events(events, _) => {
                 events.as_mut().poll_next(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None, _))
+        matches!(self.content, Content::Whole(None, _))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes, _) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Self::Events(..) => SizeHint::default(),
+        match &self.content {
+            Content::Whole(bytes, _) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Content::Events(..) => SizeHint::default(),
         }
     }
 }
@@ -98,7 +116,7 @@ pub(crate) fn json(message: Bytes) -> Reply {
 
 /// A reply that is a JSON object, and that tells its client of a new task if there is a handover.
 fn handing_over(message: Bytes, handover: Option<Handover>) -> Reply {
-    let mut reply = Response::new(ReplyBody::Whole(Some(message), handover));
+    let mut reply = Response::new(ReplyBody::from(Content::Whole(Some(message), handover)));
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
 }
@@ -108,14 +126,14 @@ pub(crate) fn for_browsers() -> Reply {
     const TEXT: &[u8] = b"Toolyard serves the Model Context Protocol here, at /mcp, for MCP clients.\n\n\
         To add it to a client: toolyard connect CLIENT\n\
         To see it in a browser: toolyard console --open\n";
-    let mut reply = Response::new(ReplyBody::Whole(Some(Bytes::from_static(TEXT)), None));
+    let mut reply = Response::new(ReplyBody::from(Content::Whole(Some(Bytes::from_static(TEXT)), None)));
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply
 }
 
 /// A status and nothing else.
 pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Response::new(ReplyBody::Whole(None, None));
+    let mut reply = Response::new(ReplyBody::from(Content::Whole(None, None)));
     *reply.status_mut() = status;
     reply
 }
@@ -207,8 +225,8 @@ fn turned_away(fault: Fault, headers: &mut HeaderMap, auth: &Auth) -> StatusCode
 /// A stream ends when the token that opened it expires or is taken back; later messages are kept for a client that
 /// returns with another token. Other answers are not cut.
 pub(crate) fn while_good(reply: Reply, server: &Arc<Server>, principal: &Arc<Principal>) -> Reply {
-    reply.map(|body| match body {
-        ReplyBody::Events(events, open) => {
+    reply.map(|body| match body.content {
+        Content::Events(events, open) => {
             let left = server.access.current().auth.time_left(principal);
             let (revoked, server) = (server.access.revoked(principal.clone()), server.clone());
             let expired = async move {
@@ -223,9 +241,9 @@ pub(crate) fn while_good(reply: Reply, server: &Arc<Server>, principal: &Arc<Pri
                     () = revoked.wait(&server.access) => {}
                 }
             };
-            ReplyBody::Events(Box::pin(events.take_until(Box::pin(over))), open)
+            Content::Events(Box::pin(events.take_until(Box::pin(over))), open).into()
         }
-        whole @ ReplyBody::Whole(..) => whole,
+        whole @ Content::Whole(..) => whole.into(),
     })
 }
 
@@ -238,7 +256,7 @@ pub(crate) fn not_allowed(methods: &'static str) -> Reply {
 
 /// A stream of events.
 pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
-    let mut reply = Response::new(ReplyBody::Events(Box::pin(events), None));
+    let mut reply = Response::new(ReplyBody::from(Content::Events(Box::pin(events), None)));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

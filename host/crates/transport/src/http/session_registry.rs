@@ -17,9 +17,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{
-    Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, StopCause, TaskId,
-};
+use toolyard_dispatch::{Caller, Fault, Principal, Session, SessionDigest, SessionId, StopCause, TaskId};
 use toolyard_protocol::Revision;
 
 /// The interval at which the host records in the store that a session is in use.
@@ -276,11 +274,6 @@ impl Registry {
             .clone();
         self.count(&live);
         held
-    }
-
-    /// Passes a notice to other hosts if the client of this session has no stream on this one.
-    pub fn pass_on(&self, id: &SessionId, task: Option<TaskId>, notice: &Notice) {
-        self.server.dispatch.node().pass_on(id, task, notice);
     }
 
     /// Drops a closed session: its streams end, and its calls stop.

@@ -58,7 +58,8 @@ pub(crate) fn events(
     format: EventFormat,
 ) -> impl FutureStream<Item = Bytes> + Send + use<> {
     let reader = stream.read_after(number);
-    let opening = (format.priming && number == 0).then(|| opening(stream.id()));
+    let opening =
+        (format.priming && number == 0).then(|| pause(EventId { stream: stream.id(), number: 0 }, RECONNECT));
     stream::unfold((Some(reader), stream.id(), opening), move |(reader, id, opening)| async move {
         let mut reader = reader?;
         if let Some(opening) = opening {
@@ -79,10 +80,6 @@ async fn next_event(reader: &mut StreamReader, id: u64, keep_alive: Duration) ->
         Ok(ReadStep::Ended | ReadStep::CutOff) => None,
         Err(_) => Some((KEEP_ALIVE, true)),
     }
-}
-
-fn opening(stream: u64) -> Bytes {
-    pause(EventId { stream, number: 0 }, RECONNECT)
 }
 
 /// An event without data: it names the position to resume from, and when.

@@ -4,7 +4,7 @@
 //! task that the client already knows (26H-13). There is no session, so running requests are bounded by the
 //! number of connections, the principal's rate limits, and its slots.
 
-use super::endpoint::{Endpoint, HttpCaller};
+use super::endpoint::Endpoint;
 use super::reply::{self, Reply};
 use super::{header_check, sse};
 use crate::answer::{Answer, Status};
@@ -34,28 +34,26 @@ impl Endpoint {
         headers: &HeaderMap,
         message: RequestMessage,
         claimed: ClaimedParams,
-        by: &HttpCaller,
+        by: &Sender,
     ) -> Reply {
         self.server.metrics.count_request(&message.method);
         let id = message.id.clone();
         let request = match self.checked(headers, message, claimed, by) {
             Ok(request) => request,
-            Err(failure) => return self.refuse(failure, &id),
+            Err(failure) => return self.refuse(failure, Generation::Stateless, Some(&id)),
         };
-        match request.method {
-            Method::SubscriptionsListen => Box::pin(self.listen(request)).await,
-            _ => {
-                let stop = Arc::new(Stop::default());
-                let gone = match by.peer {
-                    Some(_) => StopCause::Disconnected,
-                    None => {
-                        self.relayed.add(headers, &id, &stop);
-                        StopCause::Detached
-                    }
-                };
-                self.call(request, stop, gone).await
-            }
+        if request.method == Method::SubscriptionsListen {
+            return Box::pin(self.listen(request)).await;
         }
+        let stop = Arc::new(Stop::default());
+        let gone = match by.peer {
+            Some(_) => StopCause::Disconnected,
+            None => {
+                self.relayed.add(headers, &id, &stop);
+                StopCause::Detached
+            }
+        };
+        self.call(request, stop, gone).await
     }
 
     /// All checks before a request is carried out, in this order.
@@ -64,7 +62,7 @@ impl Endpoint {
         headers: &HeaderMap,
         message: RequestMessage,
         claimed: ClaimedParams,
-        by: &HttpCaller,
+        by: &Sender,
     ) -> Result<Box<Request>, Failure> {
         let server = &self.server;
         // No proxy that reads headers stands between this process and its user's relay.
@@ -72,10 +70,8 @@ impl Endpoint {
         if is_mirrored {
             header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
         }
-        let principal = by.principal.clone();
-        let sender = Sender { principal, peer: by.peer, key: by.key.clone() };
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
-        let request = Request::stateless(server, message, claimed, &sender, agent)?;
+        let request = Request::stateless(server, message, claimed, by, agent)?;
         if is_mirrored {
             header_check::check_method(headers, &request.method, || request.name())
                 .map_err(Failure::BadRequest)?;
@@ -103,7 +99,7 @@ impl Endpoint {
             Err(error) => error,
             Ok(_) => RpcError::invalid_params("`_meta` names no version"),
         };
-        self.refuse(Failure::BadRequest(error), id)
+        self.refuse(Failure::BadRequest(error), Generation::Stateless, Some(id))
     }
 
     /// Accepts a notification. None has a meaning here, because hanging up cancels a request (26C-1, 26H-10).
@@ -132,24 +128,26 @@ impl Endpoint {
         let mut answering = Box::pin(methods::answer(request, channel, stop.clone()));
         let answer = match (&mut answering).now_or_never() {
             Some(Some(answer)) if stream.end_unwritten() => {
-                return reply::answer(answer, &self.server.access.current().auth);
+                return self.reply(answer);
             }
             answer => answer,
         };
         let (tell, told) = oneshot::channel();
         // From here on, dropping this future cancels the request.
         let leaving = AnswerGuard { stop, told, left: false, gone };
-        let ending = AnswerSender { tell, stream: stream.clone() };
         match answer {
-            Some(answer) => ending.with(answer),
+            Some(answer) => send(answer, tell, &stream),
             // Spawned, so that hanging up leaves nothing half done: the request sees the stop and cleans up
             // after itself.
-            None => drop(self.requests.spawn(async move { ending.with(answering.await) })),
+            None => {
+                let stream = stream.clone();
+                self.requests.spawn(async move { send(answering.await, tell, &stream) });
+            }
         }
         // The wait may time out: then the answer is a stream.
         drop(tokio::time::timeout(settings.stream_after, stream.wait_for_change()).await);
         match stream.sole_message() {
-            Some(Some(message)) => reply::answer(leaving.now(message), &self.server.access.current().auth),
+            Some(Some(message)) => self.reply(leaving.now(message)),
             _ => reply::events(events(stream.read_after(0), leaving, settings.keep_alive)),
         }
     }
@@ -159,34 +157,18 @@ impl Endpoint {
         let keep_alive = self.server.settings.keep_alive;
         match Subscription::open(request, self.stopping.child_token()).await {
             Ok(subscription) => reply::events(subscription_events(subscription, keep_alive)),
-            Err(answer) => reply::answer(answer, &self.server.access.current().auth),
+            Err(answer) => self.reply(answer),
         }
-    }
-
-    fn refuse(&self, failure: Failure, id: &Id) -> Reply {
-        reply::answer(
-            failure.answer(&self.server, Generation::Stateless, Some(id)),
-            &self.server.access.current().auth,
-        )
     }
 }
 
 /// Sends the answer of a request to its stream.
-struct AnswerSender {
-    tell: oneshot::Sender<(Status, Option<Handover>)>,
-    stream: Arc<Stream>,
-}
-
-impl AnswerSender {
-    fn with(self, answer: Option<Answer>) {
-        let Some(Answer { message, status, handover, .. }) = answer else {
-            return self.stream.end(None);
-        };
-        // Handed over before the message can be read. If the client is gone, this drops a task that was to be
-        // handed out.
-        drop(self.tell.send((status, handover)));
-        self.stream.end(Some(message));
-    }
+fn send(answer: Option<Answer>, tell: oneshot::Sender<(Status, Option<Handover>)>, stream: &Stream) {
+    let Some(Answer { message, status, handover, .. }) = answer else { return stream.end(None) };
+    // Handed over before the message can be read. If the client is gone, this drops a task that was to be
+    // handed out.
+    drop(tell.send((status, handover)));
+    stream.end(Some(message));
 }
 
 /// An answer that is being sent. If it is dropped before it is sent, it cancels the request (26H-13), and a

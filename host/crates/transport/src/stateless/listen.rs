@@ -43,26 +43,14 @@ impl Subscription {
     pub async fn open(request: Box<Request>, ending: CancellationToken) -> Result<Self, Answer> {
         // Before anything is read, so that no change is missed.
         let changes = ChangeReceiver::of(&request.server.dispatch);
-        match grant(&request).await {
-            Ok((granted, tasks)) => Ok(Self::of(request, granted, tasks, changes, ending)),
-            Err(failure) => Err(request.refuse(failure)),
-        }
-    }
-
-    fn of(
-        request: Box<Request>,
-        granted: Filter,
-        tasks: SelectAll<BoxStream<'static, Task>>,
-        changes: ChangeReceiver,
-        ending: CancellationToken,
-    ) -> Self {
+        let (granted, tasks) = grant(&request).await.map_err(|failure| request.refuse(failure))?;
         let mut ready = VecDeque::from([listen::acknowledged(&request.id, &granted)]);
         let over = granted.is_empty();
         if over {
             ready.push_back(listen::ended(&request.id));
         }
         let client = ClientCapabilities::of(&request.caller.capabilities);
-        Self { request, client, granted, changes, tasks, ready, ending, over }
+        Ok(Self { request, client, granted, changes, tasks, ready, ending, over })
     }
 
     /// The next message; none after the last. Safe to drop while it waits.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_dispatch::{NoRoom, RateKey, Shares, UNCOUNTED};
 use toolyard_protocol::message::decode;
-use toolyard_protocol::{Id, Incoming, Message};
+use toolyard_protocol::{DecodeError, Id, Incoming, Message, RpcError};
 
 /// A line of input, without its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +18,12 @@ pub enum Line {
     TooLong,
     /// The shares had no memory for it, and it was dropped. Contains the id of its request, if it was one.
     NoRoom(Option<Id>, NoRoom),
+}
+
+/// The error for a line of more than `most` bytes.
+pub(crate) fn too_long(most: usize) -> DecodeError {
+    let error = RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
+    DecodeError { id: None, error }
 }
 
 /// Splits input into lines, and keeps no more of a line than is allowed.

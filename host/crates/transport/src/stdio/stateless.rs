@@ -1,7 +1,6 @@
 //! Stateless requests over stdio (26S), with or without a session on the same pipe; the two do not affect
 //! each other (26B-1, 26B-5).
 
-use super::EOF_GRACE;
 use super::line_framing::{Outbox, Outgoing};
 use crate::answer::Answer;
 use crate::failure::Failure;
@@ -9,34 +8,35 @@ use crate::inflight::{Inflight, InflightRequest};
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
 use crate::server::Server;
-use crate::stateless::{self, RequestChannel, Subscription};
+use crate::stateless::{RequestChannel, Subscription};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::{Principal, RateKey, StopCause};
+use toolyard_dispatch::{Principal, RateKey};
+use toolyard_protocol::Method;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::claim::ClaimedParams;
-use toolyard_protocol::{Id, Method, response};
 
 /// The stateless requests of one pipe.
 pub(super) struct Stateless {
     server: Arc<Server>,
     sender: Sender,
     outbox: Outbox,
-    inflight: Arc<Inflight>,
+    /// The requests and subscriptions that may be cancelled.
+    pub inflight: Arc<Inflight>,
     requests: TaskTracker,
-    subscriptions: TaskTracker,
     /// Ends the subscriptions.
-    end: CancellationToken,
+    pub end: CancellationToken,
     /// Also ends them when the pipe is no longer served.
     _end_on_drop: DropGuard,
 }
 
 impl Stateless {
-    pub fn new(server: &Arc<Server>, outbox: Outbox) -> Self {
+    /// The running requests and subscriptions are among `requests`.
+    pub fn new(server: &Arc<Server>, outbox: Outbox, requests: &TaskTracker) -> Self {
         let principal = Arc::new(Principal::Local);
         let end = CancellationToken::new();
         Self {
@@ -44,8 +44,7 @@ impl Stateless {
             sender: Sender { principal, peer: None, key: RateKey::Local },
             outbox,
             inflight: Inflight::new(server.settings.requests_per_session, "on this pipe"),
-            requests: TaskTracker::new(),
-            subscriptions: TaskTracker::new(),
+            requests: requests.clone(),
             _end_on_drop: end.clone().drop_guard(),
             end,
         }
@@ -65,7 +64,7 @@ impl Stateless {
         };
         if request.method == Method::SubscriptionsListen {
             let subscribed = subscribe(request, self.end.child_token(), self.outbox.clone(), kept);
-            self.subscriptions.spawn(subscribed);
+            self.requests.spawn(subscribed);
             return None;
         }
         if let Err(failure) = request.count() {
@@ -108,28 +107,6 @@ impl Stateless {
         request.check_method()?;
         let kept = self.inflight.add(&request.id)?;
         Ok((request, kept))
-    }
-
-    /// Cancels a request or ends a subscription. False if no request or subscription has this id.
-    pub fn cancel(&self, id: &Id, cause: StopCause) -> bool {
-        self.inflight.cancel(id, cause)
-    }
-
-    /// Ends the subscriptions, each with its response, and waits until no request is running.
-    pub async fn ended(&self) {
-        self.end.cancel();
-        self.subscriptions.close();
-        self.requests.close();
-        self.subscriptions.wait().await;
-        self.requests.wait().await;
-    }
-
-    /// The same, but cancels requests that are still running after `patience`.
-    pub async fn finish(&self) {
-        if tokio::time::timeout(EOF_GRACE, self.ended()).await.is_err() {
-            self.inflight.cancel_all(StopCause::Ended);
-            tracing::debug!("requests under way were ended with the input");
-        }
     }
 }
 
@@ -177,9 +154,4 @@ async fn subscribe(request: Box<Request>, ending: CancellationToken, outbox: Out
         let Some(place) = place(&outbox, &kept).await else { return };
         place.send(Outgoing::line(message));
     }
-}
-
-/// The answer to a batch of this generation, which has no batches.
-pub(super) fn batch() -> Bytes {
-    response::error(None, &stateless::batched())
 }

@@ -1,6 +1,6 @@
 //! The channel from the dispatcher to the client of a session, over the streams of the session (H-20).
 
-use super::{LiveSession, Registry};
+use super::Registry;
 use crate::http::client_channels::StreamRoute;
 use std::sync::{Arc, Weak};
 use toolyard_dispatch::{
@@ -18,10 +18,6 @@ pub(super) struct SessionChannel {
 impl SessionChannel {
     pub fn new(registry: Weak<Registry>, id: SessionId) -> Arc<Self> {
         Arc::new(Self { registry, id })
-    }
-
-    fn session(&self) -> Option<Arc<LiveSession>> {
-        self.registry.upgrade()?.in_memory(&self.id)
     }
 }
 
@@ -53,7 +49,7 @@ impl ClientChannel for SessionChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
         let Some(registry) = self.registry.upgrade() else { return };
         let Some(session) = registry.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
-            return registry.pass_on(&self.id, task, &notice);
+            return registry.server.dispatch.node().pass_on(&self.id, task, &notice);
         };
         if let Some(message) = session.client.notification_filter.message(task, &notice) {
             session.tell_of(task, message);
@@ -65,7 +61,7 @@ impl ClientChannel for SessionChannel {
         if scope == RouteScope::Expected {
             return None;
         }
-        let session = self.session()?;
+        let session = self.registry.upgrade()?.in_memory(&self.id)?;
         let stream = session.stream_read(task)?;
         session
             .client
