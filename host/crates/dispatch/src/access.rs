@@ -15,6 +15,7 @@ use arc_swap::ArcSwap;
 use audit::RefusalCount;
 use caller::Caller;
 use fair_share::Weights;
+use parking_lot::Mutex;
 use principal::{Principal, Subject};
 use rate_limit::{Operation, RateKey, RateLimits, RateUsage, Rates};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl Policy {
 /// Applies the policy to requests and records refusals.
 pub struct Access {
     policy: ArcSwap<Policy>,
-    refusals: RefusalCount,
+    refusals: Mutex<RefusalCount>,
     /// The use of rate limits on this host since the last broadcast to the other hosts.
     pub(crate) used: RateUsage,
     /// Whether hosts on other machines count against the same rate limits.
@@ -81,7 +82,7 @@ impl Access {
     ) -> Self {
         Self {
             policy: ArcSwap::default(),
-            refusals: RefusalCount::default(),
+            refusals: Mutex::default(),
             used: RateUsage::default(),
             is_shared,
             audit,

@@ -123,16 +123,18 @@ fn scopes(scopes: &[String]) -> String {
 }
 
 impl Fault {
+    /// Too much is under way: `what` says in words which bound is exceeded, and `limit` is its setting.
+    pub(crate) const fn busy(limit: &'static str, what: String) -> Self {
+        Self::Busy { what, limit, retry_after_ms: RETRY_AFTER_MS }
+    }
+
     /// The JSON-RPC error for it.
     #[must_use]
     pub fn rpc(&self) -> RpcError {
         let error = RpcError::new(self.code(), self.to_string());
         match self {
             Self::Answered(error) => error.clone(),
-            Self::Busy { limit, retry_after_ms, .. } => {
-                error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
-            }
-            Self::TooOften { limit, retry_after_ms, .. } => {
+            Self::Busy { limit, retry_after_ms, .. } | Self::TooOften { limit, retry_after_ms, .. } => {
                 error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
             }
             Self::TaskExtensionRequired => {

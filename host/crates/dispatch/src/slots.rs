@@ -6,12 +6,12 @@ pub(crate) mod registry;
 pub(crate) mod stop;
 pub(crate) mod work;
 
-use crate::error::{Fault, RETRY_AFTER_MS};
+use crate::error::Fault;
 use crate::settings::Settings;
 use admission::{Admission, LimitReached};
 use registry::RunRegistry;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use stop::Stop;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -39,6 +39,22 @@ pub(crate) struct Slots {
     settings: Arc<Settings>,
 }
 
+/// Counts one more until it is dropped.
+pub(crate) struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    pub fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Slots {
     pub fn new(settings: Arc<Settings>, guests: Handle) -> Self {
         Self {
@@ -60,10 +76,10 @@ impl Slots {
         let bounds = &self.settings.admission;
         let what = match full {
             LimitReached::Host => format!("this host runs {} calls, its most", bounds.running),
-            LimitReached::Principal => format!(
-                "{} of your calls are running, the most for one principal",
-                bounds.running_per_principal
-            ),
+            LimitReached::Principal => {
+                let most = bounds.running_per_principal;
+                format!("{most} of your calls are running, the most for one principal")
+            }
             LimitReached::Plugin => {
                 "as many calls of this plugin are running as its manifest allows".to_owned()
             }
@@ -74,6 +90,6 @@ impl Slots {
             }
             LimitReached::Reservation(shortage) => shortage.to_string(),
         };
-        Fault::Busy { what, limit: full.setting(), retry_after_ms: RETRY_AFTER_MS }
+        Fault::busy(full.setting(), what)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) mod waiters;
 use crate::access::Access;
 use crate::bridge::timeouts::ClientTimeouts;
 use crate::client::Clients;
-use crate::error::{Fault, RETRY_AFTER_MS};
+use crate::error::Fault;
 use crate::observe::Observers;
 use crate::settings::Settings;
 use crate::slots::Slots;
@@ -106,15 +106,14 @@ impl Tasks {
     pub(crate) fn not_created(&self, error: CreateError) -> Fault {
         match error {
             CreateError::Store(error) => Fault::Store(error),
-            CreateError::Full { scope, .. } => Fault::Busy {
-                what: error.to_string(),
-                limit: match scope {
+            CreateError::Full { scope, .. } => {
+                let limit = match scope {
                     QuotaScope::Owner => "tasks.waiting-per-principal",
                     QuotaScope::Parked => "tasks.parked-per-principal",
                     QuotaScope::Store => "tasks.live",
-                },
-                retry_after_ms: RETRY_AFTER_MS,
-            },
+                };
+                Fault::busy(limit, error.to_string())
+            }
         }
     }
 }

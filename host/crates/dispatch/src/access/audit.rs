@@ -4,7 +4,7 @@
 use crate::access::Access;
 use crate::access::caller::Caller;
 use crate::access::rate_limit::Operation;
-use parking_lot::Mutex;
+use crate::access::rules::Object;
 use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 use toolyard_task::run_journal::{DecidedBy, DoubtDecision};
 use toolyard_task::session::Session;
@@ -16,45 +16,9 @@ use toolyard_task::{Task, TaskId};
 /// important entries away.
 const MAX_REFUSALS_PER_SECOND: u64 = 100;
 
-/// Something that a principal may not do.
-#[derive(Debug, Clone)]
-pub(crate) struct Denial<'a> {
-    /// The rule or scope that caused the denial.
-    pub denied_by: DeniedBy<'a>,
-    /// The object of the request.
-    pub what: DeniedObject<'a>,
-    /// Why, in words that a client did not make.
-    pub reason: &'a str,
-}
-
-/// The cause of a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeniedBy<'a> {
-    /// A rule of the configuration, by its name, or the absence of a rule that allows it.
-    Rule(Option<&'a str>),
-    /// The scopes of the token.
-    Scope,
-}
-
-/// The object of a denied request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeniedObject<'a> {
-    /// A tool.
-    Tool(&'a str),
-    /// A prompt.
-    Prompt(&'a str),
-    /// A resource.
-    Resource(&'a str),
-}
-
 /// The refusals of the current second.
 #[derive(Default)]
 pub(crate) struct RefusalCount {
-    this_second: Mutex<SecondCount>,
-}
-
-#[derive(Default)]
-struct SecondCount {
     number: i64,
     noted: u64,
     left_out: u64,
@@ -63,20 +27,17 @@ struct SecondCount {
 impl RefusalCount {
     /// Whether to record another refusal, and how many refusals the previous second left out, if it
     /// has just ended.
-    fn admit(&self, now: Timestamp) -> (bool, u64) {
-        let mut second = self.this_second.lock();
-        let left_out = second.turn(now);
-        let admitted = second.noted < MAX_REFUSALS_PER_SECOND;
+    fn admit(&mut self, now: Timestamp) -> (bool, u64) {
+        let left_out = self.turn(now);
+        let admitted = self.noted < MAX_REFUSALS_PER_SECOND;
         if admitted {
-            second.noted += 1;
+            self.noted += 1;
         } else {
-            second.left_out += 1;
+            self.left_out += 1;
         }
         (admitted, left_out)
     }
-}
 
-impl SecondCount {
     /// Starts a new second if the current one has passed. Returns how many refusals the old one
     /// left out.
     fn turn(&mut self, now: Timestamp) -> u64 {
@@ -89,17 +50,20 @@ impl SecondCount {
 }
 
 impl Access {
-    /// Records that a principal may not use an object.
-    pub(crate) fn note_denied(&self, caller: &Caller, denial: &Denial<'_>) {
-        let (action, rule) = match denial.denied_by {
-            DeniedBy::Rule(rule) => (Action::DeniedByRule, rule),
-            DeniedBy::Scope => (Action::DeniedByScope, None),
-        };
-        let entry = Entry::new(action, &caller.by()).for_reason(denial.reason);
-        let entry = match denial.what {
-            DeniedObject::Tool(name) => entry.of_tool(name),
-            DeniedObject::Prompt(name) => entry.of_prompt(name),
-            DeniedObject::Resource(uri) => entry.of_resource(uri),
+    /// Records that a principal may not use an object, which a rule denied or a scope would allow.
+    pub(crate) fn note_denied(
+        &self,
+        caller: &Caller,
+        object: Object<'_>,
+        action: Action,
+        rule: Option<&str>,
+        reason: &str,
+    ) {
+        let entry = Entry::new(action, &caller.by()).for_reason(reason);
+        let entry = match object {
+            Object::Tool(name) => entry.of_tool(name),
+            Object::Prompt(name) => entry.of_prompt(name),
+            Object::Resource(uri) => entry.of_resource(uri),
         };
         self.note_refusal(match rule {
             Some(rule) => entry.by_rule(rule),
@@ -167,12 +131,12 @@ impl Access {
 
     /// Records how many refusals were left out, once their second has passed.
     pub(crate) fn settle_refusals(&self) {
-        let left_out = self.refusals.this_second.lock().turn(self.clock.now());
+        let left_out = self.refusals.lock().turn(self.clock.now());
         self.note_left_out(left_out);
     }
 
     fn note_refusal(&self, entry: Entry) {
-        let (admitted, left_out) = self.refusals.admit(self.clock.now());
+        let (admitted, left_out) = self.refusals.lock().admit(self.clock.now());
         self.note_left_out(left_out);
         if admitted {
             self.audit.note(entry);
@@ -192,8 +156,8 @@ mod tests {
 
     #[test]
     fn t_43_refusals_without_end_are_counted_and_not_written() {
-        let refusals = RefusalCount::default();
-        let in_second = |second: i64, count: u64| {
+        let mut refusals = RefusalCount::default();
+        let mut in_second = |second: i64, count: u64| {
             let admit = |number: u64| refusals.admit(Timestamp(second * 1_000 + number as i64 % 1_000));
             let got: Vec<_> = (0..count).map(admit).collect();
             (

@@ -7,7 +7,6 @@
 //! are looked up: the same code answers for a denied object and for one that does not exist.
 
 use crate::access::Access;
-use crate::access::audit::{Denial, DeniedBy, DeniedObject};
 use crate::access::caller::Caller;
 use crate::access::rules::{AccessRules, Decision, Object, ObjectKind, ambiguity};
 use crate::error::Fault;
@@ -16,6 +15,7 @@ use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_task::Task;
 use toolyard_task::approval::{Confirm, ConfirmTerms};
+use toolyard_task::audit::Action;
 use toolyard_task::tool::CpuShare;
 
 /// The right to call this tool with these arguments. Made by the checks in this file only.
@@ -113,23 +113,19 @@ impl Access {
 
     /// A denial is recorded whether the object exists or not.
     fn note(&self, caller: &Caller, rules: &AccessRules, object: Object<'_>, decision: &Decision) {
-        let denied_by = match decision {
+        let (action, rule, reason) = match decision {
             Decision::Allowed(_) => return,
-            Decision::NeedsScopes(_) => DeniedBy::Scope,
-            Decision::Denied(place) => DeniedBy::Rule(place.map(|at| rules.rules()[at].name.as_str())),
+            Decision::NeedsScopes(scopes) => {
+                (Action::DeniedByScope, None, format!("needs the scope {}", scopes.join(" ")))
+            }
+            Decision::Denied(Some(place)) => {
+                let rule = rules.rules()[*place].name.as_str();
+                (Action::DeniedByRule, Some(rule), "a rule denies it".to_owned())
+            }
+            Decision::Denied(None) => (Action::DeniedByRule, None, "no rule allows it".to_owned()),
         };
-        self.observers.metrics.count_denied(denied_by == DeniedBy::Scope);
-        let what = match object {
-            Object::Tool(name) => DeniedObject::Tool(name),
-            Object::Resource(uri) => DeniedObject::Resource(uri),
-            Object::Prompt(name) => DeniedObject::Prompt(name),
-        };
-        let reason = match decision {
-            Decision::NeedsScopes(scopes) => format!("needs the scope {}", scopes.join(" ")),
-            Decision::Denied(Some(_)) => "a rule denies it".to_owned(),
-            _ => "no rule allows it".to_owned(),
-        };
-        self.note_denied(caller, &Denial { denied_by, what, reason: &reason });
+        self.observers.metrics.count_denied(action == Action::DeniedByScope);
+        self.note_denied(caller, object, action, rule, &reason);
     }
 
     /// Whether the caller, who sees this tool, may call it with these arguments. The rule is not

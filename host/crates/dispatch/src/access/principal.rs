@@ -101,9 +101,14 @@ impl Principal {
     /// When its authentication expires, if it does.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
+        self.subject()?.expires_at
+    }
+
+    /// The subject that an issuer vouches for, if it is one.
+    pub(crate) const fn subject(&self) -> Option<&Subject> {
         match self {
-            Self::Subject(subject) => subject.expires_at,
-            _ => None,
+            Self::Subject(subject) => Some(subject),
+            Self::Anonymous | Self::Local | Self::Operator => None,
         }
     }
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::mem::Discriminant;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -108,6 +109,18 @@ impl RateKey {
             _ => Self::Local,
         }
     }
+
+    /// The parts by which keys are equal: the tokens of a subject differ in the others.
+    fn identity(&self) -> (Discriminant<Self>, Option<IpAddr>, Option<(&str, &str)>) {
+        let (peer, subject) = match self {
+            Self::Local | Self::Crowd => (None, None),
+            Self::Peer(address) => (Some(*address), None),
+            Self::Subject(principal) => {
+                (None, principal.subject().map(|of| (of.issuer.as_str(), of.subject.as_str())))
+            }
+        };
+        (std::mem::discriminant(self), peer, subject)
+    }
 }
 
 /// An IPv4 address, or the IPv6 network that one owner has.
@@ -120,17 +133,7 @@ fn network(peer: IpAddr) -> IpAddr {
 
 impl PartialEq for RateKey {
     fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Local, Self::Local) | (Self::Crowd, Self::Crowd) => true,
-            (Self::Peer(one), Self::Peer(other)) => one == other,
-            (Self::Subject(one), Self::Subject(other)) => match (&**one, &**other) {
-                (Principal::Subject(one), Principal::Subject(other)) => {
-                    one.issuer == other.issuer && one.subject == other.subject
-                }
-                _ => false,
-            },
-            _ => false,
-        }
+        self.identity() == other.identity()
     }
 }
 
@@ -138,16 +141,7 @@ impl Eq for RateKey {}
 
 impl Hash for RateKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Self::Local | Self::Crowd => {}
-            Self::Peer(address) => address.hash(state),
-            Self::Subject(principal) => {
-                if let Principal::Subject(subject) = &**principal {
-                    (&subject.issuer, &subject.subject).hash(state);
-                }
-            }
-        }
+        self.identity().hash(state);
     }
 }
 

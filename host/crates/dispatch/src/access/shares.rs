@@ -3,7 +3,7 @@
 //! counts until no part of it is held: the arguments of a call for as long as the call, an answer until it is written.
 
 use crate::access::rate_limit::RateKey;
-use crate::error::{Fault, RETRY_AFTER_MS};
+use crate::error::Fault;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -50,8 +50,7 @@ impl NoRoom {
     /// The fault that its sender gets.
     #[must_use]
     pub fn fault(self) -> Fault {
-        let what = format!("{} take all the room that is set for them", self.what);
-        Fault::Busy { what, limit: self.limit, retry_after_ms: RETRY_AFTER_MS }
+        Fault::busy(self.limit, format!("{} take all the room that is set for them", self.what))
     }
 }
 

@@ -8,14 +8,16 @@ mod descriptors;
 mod task_list;
 
 pub(crate) use descriptors::{ANSWER, CALL, CANCEL, LIST, SEARCH, WAIT, host_tools, search_tools};
-pub(crate) use task_list::{ListFilter, ListedTask, TaskState, several_tasks, task_list};
+pub(crate) use task_list::{ListFilter, several_tasks, task_list};
 
-use std::fmt::Write as _;
+use serde_json::Value;
 use std::time::Duration;
 use toolyard_protocol::progress::Progress;
 use toolyard_protocol::question::form::{describe_form, example_content, one_line, quoted};
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::approval::ConfirmBy;
+use toolyard_task::task::Question;
+use toolyard_task::wire::QuestionKind;
 
 /// The longest text of a guest that is shown whole, in characters.
 const MAX_GUEST_CHARS: usize = 200;
@@ -71,24 +73,41 @@ pub(crate) enum RunState {
 }
 
 /// A question that a task is waiting with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenQuestion<'a> {
+#[derive(Debug, Clone)]
+pub(crate) struct OpenQuestion {
     /// The key of the question on the wire.
-    pub key: &'a str,
+    pub key: String,
     /// The text for the user.
-    pub message: &'a str,
+    pub message: String,
     /// The time until it is withdrawn.
     pub left: Duration,
-    pub kind: OpenQuestionKind<'a>,
+    pub kind: OpenQuestionKind,
 }
 
 /// How a question is answered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum OpenQuestionKind<'a> {
+#[derive(Debug, Clone)]
+pub(crate) enum OpenQuestionKind {
     /// With a form of this schema.
-    Form(&'a RawJson),
+    Form(RawJson),
     /// On the page of this address.
-    Url(&'a str),
+    Url(String),
+}
+
+impl OpenQuestion {
+    /// The question as it waits now.
+    pub fn of(question: &Question, now: Timestamp) -> Self {
+        let params: Value = question.params.decode().unwrap_or_default();
+        let text = |name: &str| params[name].as_str().unwrap_or_default().to_owned();
+        Self {
+            key: question.wire_key().into_owned(),
+            message: text("message"),
+            left: Duration::from_millis(question.deadline.since(now)),
+            kind: match question.kind {
+                QuestionKind::Url => OpenQuestionKind::Url(text("url")),
+                _ => OpenQuestionKind::Form(RawJson::of(&params["requestedSchema"])),
+            },
+        }
+    }
 }
 
 /// The result of a search that found `count` tools, of which these are shown.
@@ -99,7 +118,8 @@ pub(crate) fn search_result(entries: &[&RawJson], count: usize, call: &str) -> S
     }
     let mut text = format!("{} of {count} tools that fit. Call one with {call}.\n", entries.len());
     for entry in entries {
-        line(&mut text, format_args!("{}", entry.as_str()));
+        text += entry.as_str();
+        text.push('\n');
     }
     text
 }
@@ -110,52 +130,42 @@ pub(crate) fn hand_off(
     kept_until: Timestamp,
     now: Timestamp,
     immediate_response: Option<&str>,
-    questions: &[OpenQuestion<'_>],
+    questions: &[OpenQuestion],
     names: &ToolNames,
 ) -> String {
     let RunningTask { id, .. } = task;
-    let tool = tool_name(task.tool);
-    let mut text = String::new();
-    if let Some(response) = immediate_response {
-        line(&mut text, format_args!("{}", one_line(response, MAX_MESSAGE_CHARS)));
-    }
-    match task.state {
+    let (tool, until) = (tool_name(task.tool), moment(kept_until, now));
+    let (wait, cancel) = (&names.wait, &names.cancel);
+    let response = immediate_response.map(|response| one_line(response, MAX_MESSAGE_CHARS));
+    let state = match task.state {
         RunState::Queued(running) => {
             let queue = queue(running);
-            line(
-                &mut text,
-                format_args!(
-                    "{tool} is {queue}. Nothing has failed. It will run in the background as task {id}."
-                ),
-            );
+            format!("{tool} is {queue}. Nothing has failed. It will run in the background as task {id}.")
         }
         RunState::Unapproved(by) => {
-            line(&mut text, format_args!("{tool} runs only after an approval. {}", approval(id, by, names)));
+            format!("{tool} runs only after an approval. {}", approval(id, by, names))
         }
-        RunState::Running => line(
-            &mut text,
-            format_args!(
+        RunState::Running => {
+            format!(
                 "{tool} is still running. Nothing has failed. It continues in the background as task {id}."
-            ),
+            )
+        }
+    };
+    let mut lines: Vec<String> = response.into_iter().collect();
+    lines.extend([
+        state,
+        format!("So far: {}.\n", so_far(task)),
+        format!("To get the result, call {wait} with {{\"task_id\": \"{id}\"}}."),
+        format!("Do not call {tool} again for this: it would do the work a second time."),
+        format!(
+            "You may do other things first. The result is kept until {until}. To stop it, call {cancel} with the same \
+             task_id."
         ),
-    }
-    line(&mut text, format_args!("So far: {}.\n", so_far(task)));
-    let (wait, cancel) = (&names.wait, &names.cancel);
-    line(&mut text, format_args!("To get the result, call {wait} with {{\"task_id\": \"{id}\"}}."));
-    line(&mut text, format_args!("Do not call {tool} again for this: it would do the work a second time."));
-    let until = moment(kept_until, now);
-    line(
-        &mut text,
-        format_args!(
-            "You may do other things first. The result is kept until {until}. To stop it, call {cancel} with the \
-             same task_id."
-        ),
-    );
+    ]);
     if !questions.is_empty() {
-        text.push('\n');
-        text += &waiting_for_answer(id, task.tool, questions, names);
+        lines.push(format!("\n{}", waiting_for_answer(id, task.tool, questions, names)));
     }
-    text.trim_end().to_owned()
+    lines.join("\n")
 }
 
 /// The result of a `task_wait` that ended before the task. `waits` counts those for this task, this
@@ -236,64 +246,55 @@ pub(crate) fn already_ended(id: &str, tool: &str, names: &ToolNames) -> String {
 pub(crate) fn waiting_for_answer(
     id: &str,
     tool: &str,
-    questions: &[OpenQuestion<'_>],
+    questions: &[OpenQuestion],
     names: &ToolNames,
 ) -> String {
-    let mut text = String::new();
-    for question in questions {
-        question_block(&mut text, &task_head(id, tool), id, question, names);
-    }
-    text.trim_end().to_owned()
+    let head = task_head(id, tool);
+    questions
+        .iter()
+        .flat_map(|question| question_lines(&head, id, question, names))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-fn question_block(text: &mut String, head: &str, id: &str, question: &OpenQuestion<'_>, names: &ToolNames) {
+fn question_lines(head: &str, id: &str, question: &OpenQuestion, names: &ToolNames) -> Vec<String> {
     let OpenQuestion { key, message, left, kind } = question;
     let key = quoted(key, MAX_GUEST_CHARS);
     let left = time_left(*left);
-    line(text, format_args!("{head} is waiting for an answer from the user (key {key}, {left}):"));
-    line(text, format_args!("  {}", quoted(message, MAX_MESSAGE_CHARS)));
+    let mut lines = vec![
+        format!("{head} is waiting for an answer from the user (key {key}, {left}):"),
+        format!("  {}", quoted(message, MAX_MESSAGE_CHARS)),
+    ];
     let answer = names.answer.as_deref();
     match kind {
         OpenQuestionKind::Form(schema) => {
-            for field in describe_form(schema) {
-                line(text, format_args!("  {field}"));
-            }
-            if let Some(answer) = answer {
+            lines.extend(describe_form(schema).iter().map(|field| format!("  {field}")));
+            lines.extend(answer.map(|answer| {
                 let content = example_content(schema);
-                line(
-                    text,
-                    format_args!(
-                        "Ask the user in this conversation, then call {answer} with {{\"task_id\": \"{id}\", \"key\": \
-                         {key}, \"action\": \"accept\", \"content\": {content}}}."
-                    ),
-                );
-            }
+                format!(
+                    "Ask the user in this conversation, then call {answer} with {{\"task_id\": \"{id}\", \"key\": {key}, \
+                     \"action\": \"accept\", \"content\": {content}}}."
+                )
+            }));
         }
         OpenQuestionKind::Url(url) => {
-            match url.chars().count() <= MAX_URL_CHARS {
-                true => line(text, format_args!("  The user must open {}.", quoted(url, MAX_URL_CHARS))),
-                false => line(text, format_args!("  The address to open is too long to be shown.")),
-            }
-            if let Some(answer) = answer {
-                line(
-                    text,
-                    format_args!(
-                        "Give the user this address. If the user agrees to open it, call {answer} with {{\"task_id\": \
-                         \"{id}\", \"key\": {key}, \"action\": \"accept\"}}."
-                    ),
-                );
-            }
+            lines.push(match url.chars().count() <= MAX_URL_CHARS {
+                true => format!("  The user must open {}.", quoted(url, MAX_URL_CHARS)),
+                false => "  The address to open is too long to be shown.".to_owned(),
+            });
+            lines.extend(answer.map(|answer| {
+                format!(
+                    "Give the user this address. If the user agrees to open it, call {answer} with {{\"task_id\": \
+                     \"{id}\", \"key\": {key}, \"action\": \"accept\"}}."
+                )
+            }));
         }
     }
-    if let Some(answer) = answer {
-        line(
-            text,
-            format_args!("If the user refuses, call {answer} with \"action\": \"decline\" and no content."),
-        );
-    }
-    if let Some(console) = &names.console {
-        line(text, format_args!("Or the user answers at {console}/q/{id}."));
-    }
+    lines.extend(answer.map(|answer| {
+        format!("If the user refuses, call {answer} with \"action\": \"decline\" and no content.")
+    }));
+    lines.extend(names.console.as_ref().map(|console| format!("Or the user answers at {console}/q/{id}.")));
+    lines
 }
 
 /// The result of a `task_answer` that the task received.
@@ -311,7 +312,7 @@ pub(crate) fn answer_misfit(
     id: &str,
     tool: &str,
     fault: &str,
-    question: Option<&OpenQuestion<'_>>,
+    question: Option<&OpenQuestion>,
     names: &ToolNames,
 ) -> String {
     let fault = quoted(fault, MAX_MESSAGE_CHARS);
@@ -448,11 +449,6 @@ fn moment(moment: Timestamp, now: Timestamp) -> String {
         Some((today, _)) if today == date => format!("{time} UTC"),
         _ => format!("{date} {time} UTC"),
     }
-}
-
-/// Adds a line. Writing to a text does not fail.
-fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(text, "{line}");
 }
 
 #[cfg(test)]

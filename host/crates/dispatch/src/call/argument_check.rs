@@ -25,7 +25,7 @@ impl Dispatch {
                 let checked = permit.tool().tool().check_fully(permit.arguments().clone(), order);
                 let checked = Box::pin(checked).await;
                 if let ArgumentCheck::Misfit(_) = &checked {
-                    permit.tool().count_invalid_arguments();
+                    permit.tool().invalid.inc();
                 }
                 checked
             }

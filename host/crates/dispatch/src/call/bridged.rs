@@ -3,7 +3,7 @@
 
 use crate::access::caller::Caller;
 use crate::application::Dispatch;
-use crate::bridge::text::{self, OpenQuestion, OpenQuestionKind, RunState, RunningTask};
+use crate::bridge::text::{self, OpenQuestion, RunState, RunningTask};
 use crate::bridge::timeouts::ClientKey;
 use crate::call::reply::{CallReply, HandOff, TaskQuestions};
 use crate::call::tools_call::{MayBeTask, PermittedCall, TaskOrigin, era_of};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::question::CheckedQuestion;
 use toolyard_protocol::tools::RequestedTtl;
-use toolyard_protocol::{ClientCapabilities, RawJson};
+use toolyard_protocol::{ClientCapabilities, RawJson, Timestamp};
 use toolyard_task::approval::CONFIRM_KEY;
 use toolyard_task::audit::By;
 use toolyard_task::task::Question;
@@ -96,7 +96,7 @@ impl Dispatch {
         let key = JoinKey::of(&owner, call.permit.tool().spec(), call.permit.arguments());
         let Some(task) = tasks.joined(&key, &owner).await? else { return Ok(None) };
         tracing::info!(event = "call.joined", task = %task.id, tool = task.tool, "call joins a kept task");
-        self.deps.observers.metrics.count_rejoin();
+        self.deps.observers.metrics.rejoins.inc();
         let wait = call.wait(terms, round_trip.map(RoundTrip::binding));
         self.wait_and_reply(caller, &task, wait).await.map(Some)
     }
@@ -233,7 +233,7 @@ impl Dispatch {
         }
         // Before its client can call again.
         if self.outlives(caller, task, cause, terms) && tasks.keep_for_rejoin(task) {
-            self.deps.observers.metrics.count_kept();
+            self.deps.observers.metrics.kept.inc();
             if cause == Some(StopCause::Presumed) {
                 tasks.stop_unless_joined(caller, task.id);
             }
@@ -278,7 +278,7 @@ impl Dispatch {
         let snapshot = self.deps.catalog.snapshot();
         let tool = snapshot.tool(&task.tool);
         if let Some(tool) = &tool {
-            tool.count_handoff();
+            tool.handed_off.inc();
         }
         let names = snapshot.host_tools().for_client(&self.deps.settings, caller).at(self.deps.console());
         let id = task.id.to_string();
@@ -286,10 +286,9 @@ impl Dispatch {
         let progress = self.deps.slots.runs.progress(task.id);
         let (running, status) =
             (self.running_task(caller, task, &id, progress.as_ref()), task.status().as_str());
-        let questions = OpenQuestions::of(task, caller, now);
+        let questions = questions_by_text(task, caller, now);
         let immediate_response = tool.as_ref().and_then(|tool| tool.spec().immediate_response.as_deref());
-        let text =
-            text::hand_off(&running, task.expires_at(), now, immediate_response, &questions.shown(), &names);
+        let text = text::hand_off(&running, task.expires_at(), now, immediate_response, &questions, &names);
         let mut result = json!({
             "content": [{"type": "text", "text": text}],
             "isError": false,
@@ -385,60 +384,7 @@ fn is_asked_by_text(question: &Question, caller: &Caller) -> bool {
 }
 
 /// The questions of a task that its client cannot be asked by a request.
-pub(crate) struct OpenQuestions(Vec<QuestionText>);
-
-struct QuestionText {
-    key: String,
-    message: String,
-    left: Duration,
-    kind: QuestionForm,
-}
-
-enum QuestionForm {
-    Form(RawJson),
-    Url(String),
-}
-
-impl OpenQuestions {
-    pub fn of(task: &Task, caller: &Caller, now: toolyard_protocol::Timestamp) -> Self {
-        let asked = task.open_questions().filter(|question| is_asked_by_text(question, caller));
-        Self(asked.map(|question| QuestionText::of(question, now)).collect())
-    }
-
-    /// A single question, however its client is asked.
-    pub fn only(question: &Question, now: toolyard_protocol::Timestamp) -> Self {
-        Self(vec![QuestionText::of(question, now)])
-    }
-
-    pub fn shown(&self) -> Vec<OpenQuestion<'_>> {
-        self.0.iter().map(QuestionText::shown).collect()
-    }
-}
-
-impl QuestionText {
-    fn shown(&self) -> OpenQuestion<'_> {
-        OpenQuestion {
-            key: &self.key,
-            message: &self.message,
-            left: self.left,
-            kind: match &self.kind {
-                QuestionForm::Form(schema) => OpenQuestionKind::Form(schema),
-                QuestionForm::Url(url) => OpenQuestionKind::Url(url),
-            },
-        }
-    }
-
-    fn of(question: &Question, now: toolyard_protocol::Timestamp) -> Self {
-        let params: serde_json::Value = question.params.decode().unwrap_or_default();
-        let text = |name: &str| params[name].as_str().unwrap_or_default().to_owned();
-        Self {
-            key: question.wire_key().into_owned(),
-            message: text("message"),
-            left: Duration::from_millis(question.deadline.since(now)),
-            kind: match question.kind {
-                QuestionKind::Url => QuestionForm::Url(text("url")),
-                _ => QuestionForm::Form(RawJson::of(&params["requestedSchema"])),
-            },
-        }
-    }
+pub(crate) fn questions_by_text(task: &Task, caller: &Caller, now: Timestamp) -> Vec<OpenQuestion> {
+    let asked = task.open_questions().filter(|question| is_asked_by_text(question, caller));
+    asked.map(|question| OpenQuestion::of(question, now)).collect()
 }

@@ -5,8 +5,8 @@ use crate::access::caller::Caller;
 use crate::access::rules::Object;
 use crate::application::Dispatch;
 use crate::bridge::HostTool;
-use crate::bridge::text::{self, ListFilter, ListedTask, TaskState, ToolNames};
-use crate::call::bridged::{OpenQuestions, asked_in_round, asks_by_text, meta_of};
+use crate::bridge::text::{self, ListFilter, OpenQuestion, ToolNames};
+use crate::call::bridged::{asked_in_round, asks_by_text, meta_of, questions_by_text};
 use crate::call::reply::{CallReply, HandOff};
 use crate::call::tools_call::{Terms, ToolCall};
 use crate::catalog::tools_list::CatalogSnapshot;
@@ -17,8 +17,8 @@ use crate::settings::bridge::BridgeTerms;
 use crate::slots::stop::StopCause;
 use crate::task::handover::Handover;
 use crate::task::operations::TaskWait;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use toolyard_protocol::RawJson;
 use toolyard_protocol::question::form;
 use toolyard_protocol::tools::{CallParams, text_result, with_text_in_front};
 use toolyard_task::task::{Question, Summary};
-use toolyard_task::wire::{QuestionKind, TaskStatus};
+use toolyard_task::wire::QuestionKind;
 use toolyard_task::{Outcome, Owner, Task};
 
 /// The most tasks that a list names.
@@ -61,22 +61,12 @@ struct AnswerArguments {
     content: Option<RawJson>,
 }
 
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum AnswerAction {
     Accept,
     Decline,
     Cancel,
-}
-
-impl AnswerAction {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accept => "accept",
-            Self::Decline => "decline",
-            Self::Cancel => "cancel",
-        }
-    }
 }
 
 /// Why a host tool has no result: a text for the model.
@@ -213,9 +203,8 @@ impl Dispatch {
         let id = task.id.to_string();
         let Some(outcome) = &task.outcome else {
             let now = self.deps.clock.now();
-            let questions = OpenQuestions::of(task, caller, now);
-            let shown = questions.shown();
-            let text = if shown.is_empty() {
+            let questions = questions_by_text(task, caller, now);
+            let text = if questions.is_empty() {
                 let progress = self.deps.slots.runs.progress(task.id);
                 let running = self.running_task(caller, task, &id, progress.as_ref());
                 // Earlier waits are not counted: the time tells how many there were.
@@ -223,7 +212,7 @@ impl Dispatch {
                     running.elapsed.saturating_sub(terms.after).as_secs() / terms.wait.as_secs().max(1);
                 text::still_running(&running, u32::try_from(before).unwrap_or(u32::MAX), names)
             } else {
-                text::waiting_for_answer(&id, &task.tool, &shown, names)
+                text::waiting_for_answer(&id, &task.tool, &questions, names)
             };
             let content = json!([{"type": "text", "text": text}]);
             let result = json!({"content": content, "isError": false, "_meta": meta_of(task)});
@@ -252,12 +241,7 @@ impl Dispatch {
                 let ended = tasks.first().map(|task| task.id.to_string());
                 ended.ok_or_else(|| Refused::Text(text::no_task(names)))
             }
-            _ => {
-                let ids: Vec<String> = live.iter().map(|task| task.id.to_string()).collect();
-                let listed: Vec<ListedTask<'_>> =
-                    live.iter().zip(&ids).map(|(task, id)| listed(task, id)).collect();
-                Err(Refused::Text(text::several_tasks(&listed, self.deps.clock.now(), names)))
-            }
+            _ => Err(Refused::Text(text::several_tasks(&live, self.deps.clock.now(), names))),
         }
     }
 
@@ -282,9 +266,7 @@ impl Dispatch {
             ListFilter::All => true,
         };
         let meant: Vec<&Summary> = tasks.iter().filter(is_meant).collect();
-        let ids: Vec<String> = meant.iter().map(|task| task.id.to_string()).collect();
-        let listed: Vec<ListedTask<'_>> = meant.iter().zip(&ids).map(|(task, id)| listed(task, id)).collect();
-        let text = text::task_list(&listed, filter, self.deps.clock.now(), names);
+        let text = text::task_list(&meant, filter, self.deps.clock.now(), names);
         Ok(CallReply::Result(text_result(&text, false)))
     }
 
@@ -334,12 +316,11 @@ impl Dispatch {
         };
         let content = content.filter(|_| action == AnswerAction::Accept);
         if let Some(fault) = misfit(question, action, content.as_ref()) {
-            let now = self.deps.clock.now();
-            let asked = OpenQuestions::only(question, now);
-            let text = text::answer_misfit(&id, &task.tool, &fault, asked.shown().first(), names);
+            let asked = OpenQuestion::of(question, self.deps.clock.now());
+            let text = text::answer_misfit(&id, &task.tool, &fault, Some(&asked), names);
             return Err(Refused::Text(text));
         }
-        let mut answer = json!({"action": action.as_str()});
+        let mut answer = json!({"action": action});
         if let Some(content) = content {
             answer["content"] = content.decode().unwrap_or_default();
         }
@@ -370,20 +351,4 @@ fn misfit(question: &Question, action: AnswerAction, content: Option<&RawJson>) 
 /// The arguments of a host tool.
 fn arguments<T: DeserializeOwned>(params: &CallParams, tool: &str) -> Result<T, Refused> {
     params.arguments.decode().map_err(|error| Refused::Text(format!("{tool}: {error}")))
-}
-
-fn listed<'a>(task: &'a Summary, id: &'a str) -> ListedTask<'a> {
-    ListedTask {
-        id,
-        tool: &task.tool,
-        state: match task.status {
-            TaskStatus::Working if !task.has_started => TaskState::Queued,
-            TaskStatus::Working => TaskState::Running,
-            TaskStatus::InputRequired => TaskState::WaitingForAnswer,
-            TaskStatus::Completed => TaskState::Done,
-            TaskStatus::Failed => TaskState::Failed,
-            TaskStatus::Cancelled => TaskState::Cancelled,
-        },
-        since: task.updated_at,
-    }
 }

@@ -100,7 +100,7 @@ impl PermittedCall {
         let tool = self.permit.tool();
         let checked = tool.check(self.permit.arguments());
         if let ArgumentCheck::Misfit(_) = &checked {
-            tool.count_invalid_arguments();
+            tool.invalid.inc();
         }
         checked
     }

@@ -109,13 +109,7 @@ impl Cluster {
 
     async fn receive_hints(&self, stop: CancellationToken) {
         let mut hints = self.deps.tasks.store.hints();
-        loop {
-            let hint = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                hint = hints.next() => hint,
-            };
-            let Some(hint) = hint else { return };
+        while let Some(Some(hint)) = stop.run_until_cancelled(hints.next()).await {
             log_failure(self.on_hint(hint).await);
         }
     }
@@ -125,13 +119,7 @@ impl Cluster {
             return;
         }
         let mut messages = self.deps.node.broadcast.subscribe();
-        loop {
-            let message = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                message = messages.next() => message,
-            };
-            let Some(message) = message else { return };
+        while let Some(Some(message)) = stop.run_until_cancelled(messages.next()).await {
             self.on_broadcast(&message).await;
         }
     }

@@ -285,7 +285,7 @@ impl Cluster {
                 if task.resume.is_some() && matches!(event, Event::Claimed { .. }) {
                     self.deps.observers.metrics.count_resumed(ResumedWhy::Claimed);
                 }
-                self.deps.observers.metrics.count_claimed();
+                self.deps.observers.metrics.claimed.inc();
                 tracing::info!(
                     event = "task.recovered", task = %task.id, tool = task.tool,
                     attempt = task.fence.attempt, %from_node, ?pause,

@@ -123,12 +123,10 @@ impl Node {
             let who = match who {
                 RateKey::Local => SharedRateKey::Local,
                 RateKey::Peer(address) => SharedRateKey::Peer(address),
-                RateKey::Subject(principal) => match &*principal {
-                    Principal::Subject(subject) => {
-                        SharedRateKey::Subject(subject.issuer.clone(), subject.subject.clone())
-                    }
-                    Principal::Local | Principal::Anonymous | Principal::Operator => return None,
-                },
+                RateKey::Subject(principal) => {
+                    let subject = principal.subject()?;
+                    SharedRateKey::Subject(subject.issuer.clone(), subject.subject.clone())
+                }
                 // The crowd of each host consists of other callers.
                 RateKey::Crowd => return None,
             };

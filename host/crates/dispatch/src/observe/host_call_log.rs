@@ -1,6 +1,6 @@
 //! The host calls of one run. A run without any allocates nothing.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -39,7 +39,7 @@ impl HostCallLog {
     /// Counts a call that has ended just now. Returns whether it is one of those that are listed; only
     /// then it is kept, if `keeps` says so.
     pub fn add(&self, call: &HostCall, keeps: bool) -> bool {
-        let mut collected = lock(self.0.get_or_init(Box::default));
+        let mut collected = self.0.get_or_init(Box::default).lock();
         if collected.count == MAX_HOST_CALLS {
             collected.further.count(&call.what);
             return false;
@@ -55,7 +55,7 @@ impl HostCallLog {
     pub fn take(&self) -> HostCalls {
         let Some(collected) = self.0.get() else { return HostCalls::default() };
         let (kept, further) = {
-            let mut collected = lock(collected);
+            let mut collected = collected.lock();
             (std::mem::take(&mut collected.kept), collected.further)
         };
         let now = Instant::now();
@@ -65,10 +65,6 @@ impl HostCallLog {
         };
         HostCalls { listed: kept.into_iter().map(timed).collect(), further }
     }
-}
-
-fn lock(collected: &Mutex<Collected>) -> MutexGuard<'_, Collected> {
-    collected.lock()
 }
 
 #[cfg(test)]

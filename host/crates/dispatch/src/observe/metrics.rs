@@ -49,7 +49,8 @@ const BYTES: [f64; 8] = [
 ];
 
 type ToolLabel = [(&'static str, Arc<str>); 1];
-type CallLabels = ([(&'static str, Arc<str>); 1], [(&'static str, &'static str); 1]);
+type Label = [(&'static str, &'static str); 1];
+type CallLabels = (ToolLabel, Label);
 type Seconds = Counter<f64, AtomicU64>;
 
 /// The numbers of one dispatcher.
@@ -58,21 +59,27 @@ pub(crate) struct Metrics {
     durations: Family<ToolLabel, Histogram, fn() -> Histogram>,
     cpu: Family<ToolLabel, Seconds>,
     memory: Histogram,
-    created: Counter,
-    discarded: Counter,
-    claimed: Counter,
-    ended: Family<[(&'static str, &'static str); 1], Counter>,
-    denied: Family<[(&'static str, &'static str); 1], Counter>,
-    queued: Family<[(&'static str, &'static str); 1], Counter>,
+    /// Tasks that are durable.
+    pub created: Counter,
+    /// Ended tasks that were removed before their ttl.
+    pub discarded: Counter,
+    /// Tasks of dead hosts that are this one's.
+    pub claimed: Counter,
+    ended: Family<Label, Counter>,
+    denied: Family<Label, Counter>,
+    queued: Family<Label, Counter>,
     handoffs: Family<ToolLabel, Counter>,
-    rejoins: Counter,
-    kept: Counter,
+    /// Calls that have joined the task of an equal call.
+    pub rejoins: Counter,
+    /// Calls that go on as tasks although their clients have stopped waiting.
+    pub kept: Counter,
     journal_entries: Counter,
     journal_bytes: Counter,
     journal_flushes: Counter,
-    resumed: Family<[(&'static str, &'static str); 1], Counter>,
-    diverged: Counter,
-    doubts: Family<[(&'static str, &'static str); 1], Counter>,
+    resumed: Family<Label, Counter>,
+    /// Runs that did not repeat their journals.
+    pub diverged: Counter,
+    doubts: Family<Label, Counter>,
     parked: ParkedCount,
 }
 
@@ -112,8 +119,10 @@ pub(crate) struct MeasuredTool {
     error: Counter,
     input_required: Counter,
     stopped: Counter,
-    invalid: Counter,
-    handed_off: Counter,
+    /// Calls whose arguments did not fit, so that nothing ran.
+    pub invalid: Counter,
+    /// Calls that go on as tasks of clients that know none.
+    pub handed_off: Counter,
     duration: Histogram,
     cpu: Seconds,
     memory: Histogram,
@@ -148,16 +157,6 @@ impl MeasuredTool {
             CallEnd::Stopped => &self.stopped,
         };
         counter.inc();
-    }
-
-    /// The arguments did not fit, so nothing ran.
-    pub fn count_invalid_arguments(&self) {
-        self.invalid.inc();
-    }
-
-    /// A call goes on as a task of a client that knows none.
-    pub fn count_handoff(&self) {
-        self.handed_off.inc();
     }
 
     /// Adds the resources that a run used.
@@ -218,21 +217,6 @@ impl Metrics {
         }
     }
 
-    /// Counts ended tasks that were removed before their ttl.
-    pub fn count_discarded(&self, count: u32) {
-        self.discarded.inc_by(count.into());
-    }
-
-    /// A task is durable.
-    pub fn count_created(&self) {
-        self.created.inc();
-    }
-
-    /// A task of a dead host is this one's.
-    pub fn count_claimed(&self) {
-        self.claimed.inc();
-    }
-
     /// The end of a task is durable.
     pub fn count_ended(&self, outcome: &Outcome) {
         self.ended.get_or_create(&[(OUTCOME, ending(outcome))]).inc();
@@ -248,16 +232,6 @@ impl Metrics {
         self.queued.get_or_create(&[(LIMIT, limit)]).inc();
     }
 
-    /// A call has joined the task of an equal call.
-    pub fn count_rejoin(&self) {
-        self.rejoins.inc();
-    }
-
-    /// A call goes on as a task although its client has stopped waiting.
-    pub fn count_kept(&self) {
-        self.kept.inc();
-    }
-
     /// Chunks of a journal are durable.
     pub fn count_flush(&self, entries: u64, bytes: u64) {
         self.journal_entries.inc_by(entries);
@@ -268,11 +242,6 @@ impl Metrics {
     /// Counts a task that this host continues from its journal.
     pub fn count_resumed(&self, why: ResumedWhy) {
         self.resumed.get_or_create(&[(WHY, why.as_str())]).inc();
-    }
-
-    /// A run did not repeat its journal.
-    pub fn count_diverged(&self) {
-        self.diverged.inc();
     }
 
     /// Counts a decision about a request that was under way when its host stopped.

@@ -107,7 +107,7 @@ impl RunDeps {
         let task = created.map_err(|error| self.tasks.not_created(error))?;
         guard.mark_stored(|| self.node.current() == Some(incarnation));
         run.set_task(&task);
-        self.observers.metrics.count_created();
+        self.observers.metrics.created.inc();
         self.tasks.waiters.count_change();
         Ok((task, guard))
     }

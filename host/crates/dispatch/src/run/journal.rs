@@ -1,9 +1,8 @@
 //! The journal of the run of a task that resumes, as its guest's recorder sees it: chunks go to the store, and a run that
 //! waits for long is parked.
 
-use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
-use crate::run::journal_sink::{BecomingTask, JournalSink};
+use crate::run::journal_sink::JournalSink;
 use crate::run::journal_writer::{Message, StoreRetry};
 use crate::run::parking::{PARK_AFTER, PARK_AGAIN, Parking};
 use crate::task::commit::CommitOutcome;
@@ -18,41 +17,20 @@ use toolyard_task::audit::By;
 use toolyard_task::journal::{Chunk, LastChunks};
 use toolyard_task::run_journal::{DecidedBy, Divergence, DoubtDecision};
 use toolyard_task::timeline::NewEvent;
-use toolyard_task::tool::JournalTerms;
-use toolyard_task::{Event, JournalLost, Owner, RunJournal};
+use toolyard_task::{Event, JournalLost, RunJournal};
 
 /// The journal of a run.
 pub(crate) struct TaskJournal {
     deps: Arc<RunDeps>,
-    sink: JournalSink,
+    pub(super) sink: JournalSink,
     pub parking: Parking,
     is_stuck: AtomicBool,
 }
 
 impl TaskJournal {
-    /// For a plain call that may become a task.
-    pub fn of_call(deps: Arc<RunDeps>, terms: JournalTerms) -> Self {
-        Self::new(deps.clone(), JournalSink::of_call(deps, terms))
-    }
-
-    /// For a task that begins or goes on.
-    pub fn of_task(deps: Arc<RunDeps>, task: RunTask, owner: &Owner, terms: JournalTerms) -> Self {
-        Self::new(deps.clone(), JournalSink::of_task(deps, task, owner, terms))
-    }
-
-    fn new(deps: Arc<RunDeps>, sink: JournalSink) -> Self {
+    /// The journal of the run whose chunks go into this sink.
+    pub(super) fn new(deps: Arc<RunDeps>, sink: JournalSink) -> Self {
         Self { sink, parking: Parking::new(deps.clone()), deps, is_stuck: AtomicBool::new(false) }
-    }
-
-    /// The state of the task that this call becomes. Until the value is dropped or the call is the task, nothing leaves
-    /// the run.
-    pub fn become_task(&self) -> BecomingTask<'_> {
-        self.sink.become_task()
-    }
-
-    /// The call is this task from now on.
-    pub fn set_task(&self, task: RunTask, owner: &Owner) {
-        self.sink.set_task(task, owner);
     }
 
     /// Whether the run ends because it cannot continue with its journal.
@@ -214,7 +192,7 @@ impl RunJournal for TaskJournal {
             event = "run.diverged", task = task.map(tracing::field::display), entry = difference.entry,
             difference = %difference, "a run did not repeat its journal"
         );
-        self.deps.observers.metrics.count_diverged();
+        self.deps.observers.metrics.diverged.inc();
         self.stuck();
     }
 

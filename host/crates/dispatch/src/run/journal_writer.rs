@@ -3,7 +3,7 @@
 
 use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
-use crate::task::commit::CommitOutcome;
+use crate::task::commit::{CommitOutcome, log_store_retry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -178,10 +178,7 @@ impl<'a> StoreRetry<'a> {
     /// If this host does not have the task any more.
     pub(super) async fn pause(&mut self, error: &StoreError) -> Result<(), JournalLost> {
         let RunTask { id, fence, expires_at, .. } = self.task;
-        tracing::warn!(
-            event = "store.retrying", task = %id, error = error as &dyn std::error::Error,
-            "store failed; trying again"
-        );
+        log_store_retry(Some(id), error);
         if self.deps.clock.now() >= expires_at || self.deps.node.current() != Some(fence.incarnation) {
             return Err(JournalLost::Unavailable);
         }

@@ -10,6 +10,7 @@ use crate::run::as_task::RunTask;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
 use crate::run::journal::TaskJournal;
+use crate::run::journal_sink::JournalSink;
 use crate::run::promotion::{BridgedPromotion, Promotion};
 use crate::run::questions::Questions;
 use crate::run::questions::pending::KEYS;
@@ -83,7 +84,8 @@ impl Run {
         let resumes = tool.filter(|tool| tool.spec().durability == Durability::Resume);
         let journal = match (resumes, &promotion) {
             (Some(tool), Some(_)) => {
-                OnceLock::from(Arc::new(TaskJournal::of_call(deps.clone(), tool.spec().journal)))
+                let sink = JournalSink::of_call(deps.clone(), tool.spec().journal);
+                OnceLock::from(Arc::new(TaskJournal::new(deps.clone(), sink)))
             }
             _ => OnceLock::new(),
         };
@@ -147,15 +149,15 @@ impl Run {
             let keys = earlier.map(|question| &question.key).filter(|key| !key.starts_with(KEYS));
             self.questions.history().earlier = keys.cloned().collect();
             match self.journal.get() {
-                Some(journal) => journal.set_task(as_task, &task.owner),
+                Some(journal) => journal.sink.set_task(as_task, &task.owner),
                 None => {
                     let terms = match &self.work {
                         RunTarget::Tool(tool) => tool.spec().journal,
                         RunTarget::Provider(_) => JournalTerms::default(),
                     };
-                    let journal = TaskJournal::of_task(self.deps.clone(), as_task, &task.owner, terms);
+                    let sink = JournalSink::of_task(self.deps.clone(), as_task, &task.owner, terms);
                     // A task is set once.
-                    drop(self.journal.set(Arc::new(journal)));
+                    drop(self.journal.set(Arc::new(TaskJournal::new(self.deps.clone(), sink))));
                 }
             }
         }
@@ -221,7 +223,7 @@ impl Run {
         match tool.tool().check_fully(arguments.clone(), order).await {
             ArgumentCheck::Fits => tool.tool().run(arguments, reservation, self).await,
             ArgumentCheck::Misfit(wrong) => {
-                tool.count_invalid_arguments();
+                tool.invalid.inc();
                 RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
             }
             ArgumentCheck::Unfinished => RunEnd::Stopped,

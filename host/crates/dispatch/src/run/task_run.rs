@@ -15,7 +15,7 @@ use std::time::Duration;
 use toolyard_protocol::Timestamp;
 use toolyard_task::audit::By;
 use toolyard_task::journal::LastChunks;
-use toolyard_task::{Event, Outcome, Refusal, RunEnd, StoreError, Task, TaskId};
+use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
 
 /// How a task gets its slot.
 pub(crate) enum SlotTurn {
@@ -174,7 +174,10 @@ impl RunDeps {
             match self.tasks.change_with(id, event, &By::host(), last).await {
                 Ok(changed) => return Some(changed),
                 Err(error) => {
-                    log_store_failure(id, &error);
+                    tracing::error!(
+                        event = "task.end_not_stored", task = %id, error = &error as &dyn std::error::Error,
+                        "cannot store the end of a task; trying again"
+                    );
                     if self.clock.now() >= until {
                         return None;
                     }
@@ -192,11 +195,4 @@ impl Run {
         let journal = self.task_journal().map(AsRef::as_ref);
         self.deps.finish_task(task, end, journal).boxed()
     }
-}
-
-fn log_store_failure(id: TaskId, error: &StoreError) {
-    tracing::error!(
-        event = "task.end_not_stored", task = %id, error = error as &dyn std::error::Error,
-        "cannot store the end of a task; trying again"
-    );
 }

@@ -85,32 +85,26 @@ impl ReportThrottle {
     pub fn take_progress(&mut self, last_chance: bool) -> Option<Progress> {
         let now = Instant::now();
         let due = last_chance || self.progress_sent.is_none_or(|sent| sent + self.progress_every() <= now);
-        let progress = if due { self.progress.take() } else { None };
-        if progress.is_some() {
-            self.progress_sent = Some(now);
-        }
-        progress
+        let progress = self.progress.take_if(|_| due)?;
+        self.progress_sent = Some(now);
+        Some(progress)
     }
 
     /// The status message that may be stored now.
     pub fn take_due_status(&mut self) -> Option<String> {
         let now = Instant::now();
         let due = self.status_stored.is_none_or(|stored| stored + STATUS_EVERY <= now);
-        let status = if due { self.status.take() } else { None };
-        if status.is_some() {
-            self.status_stored = Some(now);
-        }
-        status
+        let status = self.status.take_if(|_| due)?;
+        self.status_stored = Some(now);
+        Some(status)
     }
 
     /// The status message that is held, whatever the time: it is about to be stored
     /// with a new task.
     pub fn take_held_status(&mut self) -> Option<String> {
-        let status = self.status.take();
-        if status.is_some() {
-            self.status_stored = Some(Instant::now());
-        }
-        status
+        let status = self.status.take()?;
+        self.status_stored = Some(Instant::now());
+        Some(status)
     }
 
     /// The bounds in force.

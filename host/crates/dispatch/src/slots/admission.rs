@@ -235,9 +235,7 @@ impl Admission {
             return Err(LimitReached::Queue(most));
         }
         let number = state.arrive(QueuedRequest { request: request.clone(), grant });
-        let ready = self.grant(&mut state);
-        drop(state);
-        deliver(ready);
+        self.grant(state);
         Ok(PendingSlot { admission: self.clone(), request, number, granted })
     }
 
@@ -302,7 +300,7 @@ impl Admission {
         }
         known.heard = now;
         known.running.extend(of);
-        self.grant_and_deliver(state);
+        self.grant(state);
     }
 
     /// Forgets hosts that were not heard of for a while.
@@ -311,19 +309,13 @@ impl Admission {
         let before = state.elsewhere.len();
         state.elsewhere.retain(|_, host| host.heard.elapsed() < SILENCE);
         if state.elsewhere.len() < before {
-            self.grant_and_deliver(state);
+            self.grant(state);
         }
-    }
-
-    fn grant_and_deliver(self: &Arc<Self>, mut state: MutexGuard<'_, AdmissionState>) {
-        let granted = self.grant(&mut state);
-        drop(state);
-        deliver(granted);
     }
 
     /// Grants free slots to queued requests, one owner after the other. The slots are delivered
     /// after the lock is released, because a slot that nothing takes comes back at once.
-    fn grant(self: &Arc<Self>, state: &mut AdmissionState) -> Vec<(oneshot::Sender<Slot>, Slot)> {
+    fn grant(self: &Arc<Self>, mut state: MutexGuard<'_, AdmissionState>) {
         let mut granted = Vec::new();
         let mut passed = 0;
         while passed < state.turns.len() && state.running < self.bounds.running {
@@ -331,10 +323,8 @@ impl Admission {
             match state.next_of(&self.bounds, &owner) {
                 Some((QueuedRequest { request, grant }, reservation)) => {
                     state.take(&request);
-                    granted.push((
-                        grant,
-                        Slot { admission: self.clone(), request, reservation: Some(reservation) },
-                    ));
+                    let (admission, reservation) = (self.clone(), Some(reservation));
+                    granted.push((grant, Slot { admission, request, reservation }));
                     passed = 0;
                 }
                 None => passed += 1,
@@ -346,14 +336,11 @@ impl Admission {
                 passed = passed.saturating_sub(1);
             }
         }
-        granted
-    }
-}
-
-fn deliver(granted: Vec<(oneshot::Sender<Slot>, Slot)>) {
-    for (grant, slot) in granted {
-        // A request that has left the queue returns the slot by dropping it here.
-        drop(grant.send(slot));
+        drop(state);
+        for (grant, slot) in granted {
+            // A request that has left the queue returns the slot by dropping it here.
+            drop(grant.send(slot));
+        }
     }
 }
 
@@ -494,9 +481,7 @@ impl Drop for Slot {
         self.reservation = None;
         let mut state = self.admission.state.lock();
         state.give_back(&self.request);
-        let granted = self.admission.grant(&mut state);
-        drop(state);
-        deliver(granted);
+        self.admission.grant(state);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::slots::stop::{Stop, StopCause};
 use crate::slots::work::RunTarget;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_task::wire::{Progress, TaskStatus};
@@ -19,6 +20,13 @@ pub(crate) enum RunKey {
     Task(TaskId),
     /// The run of a plain call that did not end in its first poll.
     Plain(u64),
+}
+
+impl RunKey {
+    /// The entries of this key.
+    const fn all(self) -> RangeInclusive<(Self, u64)> {
+        (self, 0)..=(self, u64::MAX)
+    }
 }
 
 /// The parts of a run that the registry needs.
@@ -83,12 +91,12 @@ impl RunRegistry {
     }
 
     pub fn stop_key(&self, key: RunKey, cause: StopCause) {
-        self.stop_between((key, 0), (key, u64::MAX), cause);
+        self.stop_range(key.all(), cause);
     }
 
-    fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64), cause: StopCause) {
+    fn stop_range(&self, keys: RangeInclusive<(RunKey, u64)>, cause: StopCause) {
         let registered: Vec<Registration> =
-            self.by_key.lock().range(first..=last).map(|(_, registered)| registered.run.clone()).collect();
+            self.by_key.lock().range(keys).map(|(_, registered)| registered.run.clone()).collect();
         for Registration { stop, work, .. } in registered {
             stop.set_because(cause);
             // After the flag: the guest must see it when it looks.
@@ -98,12 +106,11 @@ impl RunRegistry {
 
     /// Notifies the client of this task's run of the state of the task (T-37).
     pub fn tell_status(&self, task: &Task) {
-        let key = RunKey::Task(task.id);
-        let channel =
-            self.by_key.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
-                registered.asking = task.status() == TaskStatus::InputRequired;
-                registered.run.channel.clone()
-            });
+        let runs = RunKey::Task(task.id).all();
+        let channel = self.by_key.lock().range_mut(runs).next_back().map(|(_, registered)| {
+            registered.asking = task.status() == TaskStatus::InputRequired;
+            registered.run.channel.clone()
+        });
         // A client that knows no tasks gets no notifications about them.
         if let Some(channel) = channel.filter(|_| task.bridged.is_none()) {
             channel.notify(Some(task.id), Notice::Status(task.view()));
@@ -112,13 +119,9 @@ impl RunRegistry {
 
     /// The latest progress of this task's run, if it is here.
     pub fn progress(&self, id: TaskId) -> Option<Progress> {
-        let key = RunKey::Task(id);
-        let progress = {
-            let runs = self.by_key.lock();
-            let mut runs = runs.range((key, 0)..=(key, u64::MAX));
-            runs.next_back().map(|(_, registered)| registered.run.progress.clone())
-        };
-        progress?.get()
+        let runs = self.by_key.lock();
+        let (_, latest) = runs.range(RunKey::Task(id).all()).next_back()?;
+        latest.run.progress.get()
     }
 
     /// Tasks that run or wait here and whose records are stored.
@@ -135,14 +138,12 @@ impl RunRegistry {
 
     /// Whether a run of this task is registered, its record stored or not.
     pub fn has(&self, id: TaskId) -> bool {
-        let key = RunKey::Task(id);
-        self.by_key.lock().range((key, 0)..=(key, u64::MAX)).next().is_some()
+        self.by_key.lock().range(RunKey::Task(id).all()).next().is_some()
     }
 
     /// Whether the record of a task that runs or waits here is stored.
     pub fn is_stored(&self, id: TaskId) -> bool {
-        let key = RunKey::Task(id);
-        self.by_key.lock().range((key, 0)..=(key, u64::MAX)).any(|(_, registered)| registered.stored)
+        self.by_key.lock().range(RunKey::Task(id).all()).any(|(_, registered)| registered.stored)
     }
 
     /// The number of this process's tasks in each state.
@@ -202,7 +203,7 @@ impl RunGuard {
         // Lost while the record was being written, and not among the runs that were
         // stopped then.
         if !holds() {
-            self.slots.runs.stop_between(self.key, self.key, StopCause::Ended);
+            self.slots.runs.stop_range(self.key..=self.key, StopCause::Ended);
         }
     }
 

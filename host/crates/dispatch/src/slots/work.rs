@@ -17,10 +17,7 @@ pub(crate) enum RunTarget {
 impl RunTarget {
     /// For logs: the tool, or the plugin.
     pub fn name(&self) -> &str {
-        match self {
-            Self::Tool(tool) => tool.spec().name(),
-            Self::Provider(provider) => &provider.spec().plugin,
-        }
+        self.tool_name().unwrap_or_else(|| self.plugin())
     }
 
     /// The tool's name, if it is one.
@@ -33,10 +30,7 @@ impl RunTarget {
 
     /// The file that it comes from.
     pub fn plugin(&self) -> &str {
-        match self {
-            Self::Tool(tool) => &tool.spec().plugin,
-            Self::Provider(provider) => &provider.spec().plugin,
-        }
+        self.component().0
     }
 
     /// How many runs of its plugin there may be at once.

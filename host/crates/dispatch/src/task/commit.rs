@@ -106,6 +106,16 @@ impl Tasks {
     }
 }
 
+/// Logs that the store failed, and that the host tries again. `task` is the one that waits for it.
+pub(crate) fn log_store_retry(task: Option<TaskId>, error: &StoreError) {
+    tracing::warn!(
+        event = "store.retrying",
+        task = task.map(tracing::field::display),
+        error = error as &dyn std::error::Error,
+        "store failed; trying again"
+    );
+}
+
 /// Logs that a task has ended, and what ended it.
 pub(crate) fn log_end(task: &Task, reason: &str) {
     tracing::info!(

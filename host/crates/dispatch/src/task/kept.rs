@@ -280,7 +280,7 @@ impl Tasks {
                 break;
             }
             let count = self.store.remove(discarded, Removable::Ended).await?;
-            self.observers.metrics.count_discarded(count);
+            self.observers.metrics.discarded.inc_by(count.into());
             self.waiters.count_change();
             tracing::warn!(
                 event = "task.removed_early",

@@ -7,7 +7,7 @@ use crate::client::client_channel::{ClientChannel, Notice, RouteScope};
 use crate::error::Fault;
 use crate::slots::heartbeat::Heartbeat;
 use crate::task::Tasks;
-use crate::task::commit::CommitOutcome;
+use crate::task::commit::{CommitOutcome, log_store_retry};
 use crate::task::questions::{DOUBTS, KEYS, QuestionRecipient};
 use futures_util::stream::{self, Stream};
 use std::collections::{BTreeMap, HashMap};
@@ -373,10 +373,7 @@ impl Tasks {
                 Ok(task) if last != Some(task.updated_at) => return Some(task),
                 Ok(task) => Duration::from_millis(task.expires_at().since(self.clock.now()) + 50),
                 Err(Fault::Store(error)) => {
-                    tracing::warn!(
-                        event = "store.retrying", task = %id, error = &error as &dyn std::error::Error,
-                        "store failed; trying again"
-                    );
+                    log_store_retry(Some(id), &error);
                     LOOK_AGAIN_ASKING
                 }
                 Err(_) => return None,

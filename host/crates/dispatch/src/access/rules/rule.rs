@@ -73,33 +73,26 @@ impl RuleSpec {
 }
 
 /// Why a rule does not match.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// The rule is about something else.
+    #[error("it is about something else")]
     Object,
     /// The rule names other principals.
+    #[error("it is for other principals")]
     Principal,
     /// The rule is for another client.
+    #[error("it is for other clients")]
     Client,
     /// The token lacks these scopes.
+    #[error("the token has not the scope {}", .0.join(", "))]
     Scopes(Vec<String>),
     /// The claim at this pointer is missing or different.
+    #[error("the claim at `{0}` does not match")]
     Claim(String),
     /// The argument at this pointer is missing or different.
+    #[error("the argument at `{0}` does not match")]
     Argument(String),
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Object => f.write_str("it is about something else"),
-            Self::Principal => f.write_str("it is for other principals"),
-            Self::Client => f.write_str("it is for other clients"),
-            Self::Scopes(scopes) => write!(f, "the token has not the scope {}", scopes.join(", ")),
-            Self::Claim(pointer) => write!(f, "the claim at `{pointer}` does not match"),
-            Self::Argument(pointer) => write!(f, "the argument at `{pointer}` does not match"),
-        }
-    }
 }
 
 /// A rule that is ready for decisions.
@@ -238,10 +231,7 @@ impl Rule {
         {
             return Err(Mismatch::Principal);
         }
-        let subject = match principal {
-            Principal::Subject(subject) => Some(subject),
-            _ => None,
-        };
+        let subject = principal.subject();
         if let Some(globs) = &self.clients {
             let client = subject.and_then(|subject| subject.client.as_deref());
             if !client.is_some_and(|client| any(globs, client)) {

@@ -1,32 +1,13 @@
 //! The text of `task_list`.
 
-use super::{ToolNames, duration, line, moment, tool_name};
+use super::{ToolNames, duration, moment, tool_name};
 use std::time::Duration;
 use toolyard_protocol::Timestamp;
+use toolyard_task::task::Summary;
+use toolyard_task::wire::TaskStatus;
 
 /// The most tasks of one list; the caller passes the newest.
 const MAX_LISTED: usize = 50;
-
-/// A task in a list.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ListedTask<'a> {
-    pub id: &'a str,
-    pub tool: &'a str,
-    pub state: TaskState,
-    /// When it came into this state.
-    pub since: Timestamp,
-}
-
-/// The state of a task, as models read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TaskState {
-    Queued,
-    Running,
-    WaitingForAnswer,
-    Done,
-    Failed,
-    Cancelled,
-}
 
 /// The `status` of `task_list`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,26 +36,8 @@ impl ListFilter {
     }
 }
 
-impl TaskState {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "waiting for its turn",
-            Self::Running => "running",
-            Self::WaitingForAnswer => "waiting for an answer from the user",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
 /// The result of `task_list`.
-pub(crate) fn task_list(
-    tasks: &[ListedTask<'_>],
-    filter: ListFilter,
-    now: Timestamp,
-    names: &ToolNames,
-) -> String {
+pub(crate) fn task_list(tasks: &[&Summary], filter: ListFilter, now: Timestamp, names: &ToolNames) -> String {
     let (empty, title) = match filter {
         ListFilter::Live => {
             ("No background task of yours is running.", "Background tasks that have not ended:")
@@ -90,7 +53,7 @@ pub(crate) fn task_list(
 }
 
 /// The result of a `task_wait` without an id for a caller with several live tasks.
-pub(crate) fn several_tasks(tasks: &[ListedTask<'_>], now: Timestamp, names: &ToolNames) -> String {
+pub(crate) fn several_tasks(tasks: &[&Summary], now: Timestamp, names: &ToolNames) -> String {
     let wait = &names.wait;
     format!(
         "Several tasks have not ended:\n{}Call {wait} with the task_id of one of them.",
@@ -98,16 +61,28 @@ pub(crate) fn several_tasks(tasks: &[ListedTask<'_>], now: Timestamp, names: &To
     )
 }
 
-fn lines(tasks: &[ListedTask<'_>], now: Timestamp) -> String {
+fn lines(tasks: &[&Summary], now: Timestamp) -> String {
     let mut text = String::new();
-    for ListedTask { id, tool, state, since } in tasks.iter().take(MAX_LISTED) {
-        let (tool, state) = (tool_name(tool), state.as_str());
-        let ago = duration(Duration::from_millis(now.since(*since)));
-        let since = moment(*since, now);
-        line(&mut text, format_args!("- {id}: {tool}, {state} since {since} ({ago})"));
+    for task in tasks.iter().take(MAX_LISTED) {
+        let (id, tool, state) = (task.id, tool_name(&task.tool), state_of(task));
+        let ago = duration(Duration::from_millis(now.since(task.updated_at)));
+        let since = moment(task.updated_at, now);
+        text += &format!("- {id}: {tool}, {state} since {since} ({ago})\n");
     }
     if tasks.len() > MAX_LISTED {
-        line(&mut text, format_args!("- and {} more", tasks.len() - MAX_LISTED));
+        text += &format!("- and {} more\n", tasks.len() - MAX_LISTED);
     }
     text
+}
+
+/// The state of a task, as models read it.
+const fn state_of(task: &Summary) -> &'static str {
+    match task.status {
+        TaskStatus::Working if !task.has_started => "waiting for its turn",
+        TaskStatus::Working => "running",
+        TaskStatus::InputRequired => "waiting for an answer from the user",
+        TaskStatus::Completed => "done",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Cancelled => "cancelled",
+    }
 }

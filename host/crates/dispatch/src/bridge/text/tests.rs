@@ -2,6 +2,9 @@ use super::*;
 use serde_json::{Value, json};
 use toolyard_protocol::tools::is_tool_name;
 use toolyard_protocol::visible;
+use toolyard_task::task::Summary;
+use toolyard_task::wire::TaskStatus;
+use toolyard_task::{Digest, Owner, TaskId};
 
 const ID: &str = "786512e2-9e0d-44bd-8f29-789f320fe840";
 /// 2026-11-24, 22:10 UTC.
@@ -26,9 +29,34 @@ fn running() -> RunningTask<'static> {
     RunningTask { tool: "render", id: ID, elapsed, progress: None, status: None, state: RunState::Running }
 }
 
-fn deploy(form: &RawJson) -> OpenQuestion<'_> {
-    let left = Duration::from_secs(299);
-    OpenQuestion { key: "deploy", message: "Deploy to production?", left, kind: OpenQuestionKind::Form(form) }
+fn deploy(form: &RawJson) -> OpenQuestion {
+    OpenQuestion {
+        key: "deploy".to_owned(),
+        message: "Deploy to production?".to_owned(),
+        left: Duration::from_secs(299),
+        kind: OpenQuestionKind::Form(form.clone()),
+    }
+}
+
+fn page(url: &str) -> OpenQuestion {
+    OpenQuestion { kind: OpenQuestionKind::Url(url.to_owned()), ..deploy(&ok_form()) }
+}
+
+fn listed(tool: &str, status: TaskStatus, updated_at: Timestamp) -> Summary {
+    Summary {
+        id: TaskId::parse(ID).expect("an id"),
+        owner: Owner::Local,
+        tool: tool.to_owned(),
+        digest: Digest(String::new()),
+        status,
+        status_message: None,
+        created_at: updated_at,
+        updated_at,
+        ttl_ms: 0,
+        poll_interval_ms: 0,
+        bridged: None,
+        has_started: true,
+    }
 }
 
 fn ok_form() -> RawJson {
@@ -173,12 +201,13 @@ fn a_call_without_a_known_task_names_the_list() {
 
 #[test]
 fn a_list_has_a_line_for_each_task() {
-    let task = |tool, state, ms| ListedTask { id: ID, tool, state, since: Timestamp(NOW.0 - ms) };
+    let task = |tool, status, ms| listed(tool, status, Timestamp(NOW.0 - ms));
     let tasks = [
-        task("render", TaskState::Running, 95_000),
-        task("deploy", TaskState::WaitingForAnswer, 5_000),
-        task("old", TaskState::Done, 86_400_000 + 7_200_000),
+        task("render", TaskStatus::Working, 95_000),
+        task("deploy", TaskStatus::InputRequired, 5_000),
+        task("old", TaskStatus::Completed, 86_400_000 + 7_200_000),
     ];
+    let tasks: Vec<&Summary> = tasks.iter().collect();
     assert_eq!(
         task_list(&tasks, ListFilter::All, NOW, &names()),
         format!(
@@ -192,7 +221,7 @@ fn a_list_has_a_line_for_each_task() {
     let several = several_tasks(&tasks[..2], NOW, &names());
     assert!(several.starts_with("Several tasks have not ended:\n- "), "{several}");
     assert!(several.ends_with("\nCall task_wait with the task_id of one of them."), "{several}");
-    let many: Vec<ListedTask<'_>> = (0..60).map(|_| tasks[0]).collect();
+    let many = vec![tasks[0]; 60];
     assert!(task_list(&many, ListFilter::Live, NOW, &names()).contains("\n- and 10 more\n"));
 }
 
@@ -224,7 +253,7 @@ fn a_question_is_shown_with_its_fields_and_the_call_that_answers_it() {
     let at_console = names().at(Some("http://127.0.0.1:7422"));
     let elsewhere = waiting_for_answer(ID, "deploy", &[deploy(&form)], &at_console);
     assert_eq!(elsewhere, format!("{expected}\nOr the user answers at http://127.0.0.1:7422/q/{ID}."));
-    let second = OpenQuestion { key: "deploy (2)", ..deploy(&form) };
+    let second = OpenQuestion { key: "deploy (2)".to_owned(), ..deploy(&form) };
     let both = waiting_for_answer(ID, "deploy", &[deploy(&form), second], &names());
     assert!(both.starts_with(&expected) && both.contains("\"key\": \"deploy (2)\""), "{both}");
 }
@@ -232,30 +261,26 @@ fn a_question_is_shown_with_its_fields_and_the_call_that_answers_it() {
 #[test]
 fn a_page_is_shown_with_its_address() {
     let url = "https://example.com/confirm?a=1";
-    let form = ok_form();
-    let question = OpenQuestion { kind: OpenQuestionKind::Url(url), ..deploy(&form) };
-    let text = waiting_for_answer(ID, "deploy", &[question], &names());
+    let text = waiting_for_answer(ID, "deploy", &[page(url)], &names());
     assert!(text.contains(&format!("\n  The user must open \"{url}\".\n")), "{text}");
     assert!(text.contains("\"key\": \"deploy\", \"action\": \"accept\"}."), "{text}");
     let long = format!("https://example.com/{}", "a".repeat(5_000));
-    let question = OpenQuestion { kind: OpenQuestionKind::Url(&long), ..question };
-    let text = waiting_for_answer(ID, "deploy", &[question], &names());
+    let text = waiting_for_answer(ID, "deploy", &[page(&long)], &names());
     assert!(text.contains("too long to be shown") && text.len() < 1_000, "{text}");
 }
 
 #[test]
 fn a_client_without_the_tool_for_answers_is_not_sent_to_it() {
     let names = ToolNames { answer: None, ..names() };
-    let form = ok_form();
-    let url = OpenQuestion { kind: OpenQuestionKind::Url("https://e.example"), ..deploy(&form) };
-    let text = waiting_for_answer(ID, "deploy", &[deploy(&form), url], &names);
+    let asked = [deploy(&ok_form()), page("https://e.example")];
+    let text = waiting_for_answer(ID, "deploy", &asked, &names);
     assert!(!text.contains("task_answer") && !text.contains("call"), "{text}");
 }
 
 #[test]
 fn an_answer_that_does_not_fit_is_explained() {
     let form = ok_form();
-    let again = OpenQuestion { key: "deploy (2)", ..deploy(&form) };
+    let again = OpenQuestion { key: "deploy (2)".to_owned(), ..deploy(&form) };
     let text = answer_misfit(ID, "deploy", "at `/ok`: 5 is not a boolean", Some(&again), &names());
     assert!(
         text.starts_with(
@@ -294,13 +319,9 @@ fn a_moment_of_another_day_has_its_date() {
 }
 
 /// All texts that name a host tool, about a task of this tool.
-fn texts(
-    task: &RunningTask<'_>,
-    tool: &str,
-    questions: &[OpenQuestion<'_>],
-    names: &ToolNames,
-) -> Vec<String> {
-    let tasks = [ListedTask { id: ID, tool, state: TaskState::Queued, since: NOW }];
+fn texts(task: &RunningTask<'_>, tool: &str, questions: &[OpenQuestion], names: &ToolNames) -> Vec<String> {
+    let queued = Summary { has_started: false, ..listed(tool, TaskStatus::Working, NOW) };
+    let tasks = [&queued];
     vec![
         hand_off(task, NOW, NOW, None, questions, names),
         still_running(task, 3, names),
@@ -343,8 +364,8 @@ fn a_guest_cannot_forge_a_line_nor_hide_text() {
         "properties": {FORGED: {"type": "string", "title": FORGED, "enum": [FORGED]}},
         "required": [FORGED],
     }));
-    let question = OpenQuestion { key: FORGED, message: FORGED, ..deploy(&form) };
-    let page = OpenQuestion { kind: OpenQuestionKind::Url(FORGED), ..question };
+    let question = OpenQuestion { key: FORGED.to_owned(), message: FORGED.to_owned(), ..deploy(&form) };
+    let page = OpenQuestion { kind: OpenQuestionKind::Url(FORGED.to_owned()), ..question.clone() };
     let error = RpcError::new(1, FORGED);
     let ends =
         [done_prefix(ID, FORGED), failed(ID, FORGED, &error), cancelled(ID, FORGED), expired(ID, FORGED)];
@@ -369,10 +390,10 @@ fn long_texts_of_guests_are_clipped() {
     let text = handed_off(&task);
     assert!(text.contains(&format!("\"{}…\"", "é".repeat(MAX_GUEST_CHARS))), "{text}");
     assert!(text.chars().count() < 2 * MAX_GUEST_CHARS + 600);
-    let form = ok_form();
-    let text = waiting_for_answer(ID, "t", &[OpenQuestion { message: &long, ..deploy(&form) }], &names());
-    assert!(text.contains(&format!("\"{}…\"\n", "é".repeat(MAX_MESSAGE_CHARS))), "{text}");
     assert!(failed(ID, "t", &RpcError::new(1, long.as_str())).chars().count() < MAX_MESSAGE_CHARS + 100);
+    let form = ok_form();
+    let text = waiting_for_answer(ID, "t", &[OpenQuestion { message: long, ..deploy(&form) }], &names());
+    assert!(text.contains(&format!("\"{}…\"\n", "é".repeat(MAX_MESSAGE_CHARS))), "{text}");
 }
 
 #[test]

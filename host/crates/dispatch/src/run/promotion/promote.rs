@@ -10,14 +10,14 @@ use crate::run::deps::RunDeps;
 use crate::run::promotion::{NotPromoted, Promoted, Promotion, PromotionCause};
 use crate::run::run::Run;
 use crate::settings::bridge::BridgeTerms;
-use crate::slots::Slots;
+use crate::slots::Counted;
 use crate::slots::admission::Slot;
 use crate::slots::stop::{Stop, StopCause};
 use crate::task::handover::Handover;
 use crate::task::rejoin::{ExpectedOnStop, ExpectedTask, JoinKey};
 use futures_util::future::BoxFuture;
+use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{SemaphorePermit, oneshot};
 use toolyard_protocol::RawJson;
@@ -76,6 +76,14 @@ impl Run {
         Ok(())
     }
 
+    /// Logs why the call does not become a task, and what follows.
+    pub(crate) fn log_not_promoted(&self, reason: &dyn Display, message: &'static str) {
+        tracing::info!(
+            event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(), %reason,
+            "{message}"
+        );
+    }
+
     async fn make_task(&self, promotion: &Promotion, cause: PromotionCause) -> Result<Task, Fault> {
         let Promotion { caller, permit, progress_token, bridge, .. } = promotion;
         let incarnation = self.deps.node.ensure_registered().await?;
@@ -93,7 +101,7 @@ impl Run {
         let terms = NewTaskTerms { era, requested_ttl: RequestedTtl::Absent, bridged };
         let new = self.deps.new_task(caller, permit, progress_token.clone(), fence, terms);
         let status = self.voice.take_status();
-        let becoming = self.task_journal().map(|journal| journal.become_task());
+        let becoming = self.task_journal().map(|journal| journal.sink.become_task());
         let questions = {
             let history = self.questions.history();
             let deadline = bridge.as_ref().map(|_| now.plus(self.deps.settings.question_ms));
@@ -181,7 +189,7 @@ impl Run {
             }
         };
         self.deps.slots.tracker.spawn_on(moved, &self.deps.slots.guests);
-        let _promotable = bridge.map(|_| PromotableGuard::new(&self.deps.slots));
+        let _promotable = bridge.map(|_| Counted::new(&self.deps.slots.promotable));
         let clock = tokio::time::sleep(inline_for);
         tokio::pin!(clock);
         let mut heartbeat = self.heartbeat(bridge.is_some());
@@ -208,31 +216,11 @@ impl Run {
                     clocked = true;
                     if let Err(why) = self.become_task(PromotionCause::LongCall).await {
                         // The host goes on waiting for it, as for any plain call.
-                        tracing::info!(
-                            event = "call.not_promoted", plugin = self.work.plugin(),
-                            tool = self.work.tool_name(), reason = %why,
-                            "long call does not become a task"
-                        );
+                        self.log_not_promoted(&why, "long call does not become a task");
                     }
                 }
             }
         }
-    }
-}
-
-/// Counts a running call that may become a task when its host leaves.
-struct PromotableGuard<'a>(&'a Slots);
-
-impl<'a> PromotableGuard<'a> {
-    fn new(slots: &'a Slots) -> Self {
-        slots.promotable.fetch_add(1, Ordering::SeqCst);
-        Self(slots)
-    }
-}
-
-impl Drop for PromotableGuard<'_> {
-    fn drop(&mut self) {
-        self.0.promotable.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -263,11 +251,7 @@ impl Run {
     /// Makes it a task that its client learns of when it calls again.
     async fn keep_or_cancel(&self, cause: Option<StopCause>) {
         if let Err(why) = self.become_task(PromotionCause::ClientLeft).await {
-            tracing::info!(
-                event = "call.not_promoted", plugin = self.work.plugin(),
-                tool = self.work.tool_name(), reason = %why,
-                "call of a client that stopped waiting does not become a task"
-            );
+            self.log_not_promoted(&why, "call of a client that stopped waiting does not become a task");
             self.cancel_unless_task(cause).await;
         }
     }
@@ -303,18 +287,16 @@ impl Run {
         }
         match self.make_task(promotion, PromotionCause::ClientLeft).await {
             Ok(task) => {
-                self.deps.observers.metrics.count_kept();
+                self.deps.observers.metrics.kept.inc();
                 self.deps.tasks.keep_for_rejoin(&task);
                 if let Some(task) = self.task() {
                     self.end_task(task, end.clone()).await;
                 }
                 drop(promotion.guard().take());
             }
-            Err(fault) => tracing::info!(
-                event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(),
-                reason = %fault,
-                "end of a call whose client stopped waiting is not kept"
-            ),
+            Err(fault) => {
+                self.log_not_promoted(&fault, "end of a call whose client stopped waiting is not kept")
+            }
         }
     }
 

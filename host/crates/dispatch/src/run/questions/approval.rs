@@ -6,8 +6,9 @@ use crate::run::as_task::RunTask;
 use crate::run::deps::RunDeps;
 use crate::run::questions::LOOK_AGAIN;
 use crate::run::run::Run;
+use crate::slots::Counted;
 use crate::slots::admission::{SlotRequest, UnapprovedRequest};
-use std::sync::atomic::Ordering;
+use crate::task::commit::log_store_retry;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::ClientCapabilities;
@@ -44,7 +45,7 @@ impl Run {
     /// Waits until the call is approved. `None` if it has ended instead.
     pub(crate) async fn approved(&self, mut unapproved: UnapprovedRequest) -> Option<SlotRequest> {
         let RunTask { id, fence, .. } = self.task()?;
-        let _counted = OpenApproval::new(&self.deps);
+        let _counted = Counted::new(&self.deps.slots.unapproved);
         let tasks = &self.deps.tasks;
         let watch = tasks.waiters.watch(id);
         let mut scope = RouteScope::Expected;
@@ -88,28 +89,7 @@ impl Run {
     }
 
     pub(crate) async fn retry_store(&self, error: &StoreError) {
-        tracing::warn!(
-            event = "store.retrying",
-            task = self.task().map(|task| task.id.to_string()),
-            error = error as &dyn std::error::Error,
-            "store failed; trying again"
-        );
+        log_store_retry(self.task().map(|task| task.id), error);
         tokio::time::sleep(LOOK_AGAIN).await;
-    }
-}
-
-/// Counts a call that waits for its approval on this host.
-struct OpenApproval<'a>(&'a RunDeps);
-
-impl<'a> OpenApproval<'a> {
-    fn new(deps: &'a RunDeps) -> Self {
-        deps.slots.unapproved.fetch_add(1, Ordering::Relaxed);
-        Self(deps)
-    }
-}
-
-impl Drop for OpenApproval<'_> {
-    fn drop(&mut self) {
-        self.0.slots.unapproved.fetch_sub(1, Ordering::Relaxed);
     }
 }
