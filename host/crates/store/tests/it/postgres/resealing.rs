@@ -209,6 +209,9 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
     let late = Mutex::new(None);
     let runtime = Handle::current();
     let mut meanwhile = |_| {
+        if late.lock().expect("no section panics").is_some() {
+            return;
+        }
         // Behind the walk, which runs on this thread and has already passed this task.
         let changed = next(&before, "late");
         let commit = || runtime.block_on(old.commit(&changed, Records::default())).expect("commits");
