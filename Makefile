@@ -71,8 +71,6 @@ test: EXAMPLES := rust typescript desk-rust desk-typescript
 test: CLIENTS := typescript second-python
 # The program with fail points, which is not optimised: it builds in half of the time.
 test: export TOOLYARD_BIN := $(CURDIR)/target/release/toolyard-failpoints
-# End-to-end tests wait for half of their time.
-test: export RUST_TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 test: plugins fixtures failpoints clients ## Build what tests need, then run them and the conformance suites (minutes: CONTRIBUTING.md)
 	TOOLYARD=$(TOOLYARD_BIN) ./examples/plugins/build.sh $(EXAMPLES)
 	cd plugins && $(CARGO) $(CLIPPY) test --locked --release --target-dir ../target/plugins-native
