@@ -169,9 +169,9 @@ pub enum TaskQuestion {
 /// Which tasks a removal takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removable {
-    /// Those that are gone by the store's time.
+    /// Tasks that are gone by the store's time.
     Gone,
-    /// Those that have ended, whether their time is up or not.
+    /// Tasks that have ended, whether their time is up or not.
     Ended,
 }
 

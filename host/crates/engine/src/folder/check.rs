@@ -125,7 +125,7 @@ pub struct CheckedPrompt {
     pub name: String,
     /// The prompt's description.
     pub description: Option<String>,
-    /// Its arguments.
+    /// The arguments of the prompt.
     pub arguments: Vec<CheckedArgument>,
 }
 

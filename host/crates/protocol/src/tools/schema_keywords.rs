@@ -3,9 +3,9 @@
 /// How a keyword contains schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// Its value is a schema.
+    /// The value is a schema.
     One,
-    /// Its value is a schema, or in drafts before 2020-12 a list of schemas.
+    /// The value is a schema, or in drafts before 2020-12 a list of schemas.
     OneOrList,
     /// The items of its value are schemas.
     List,

@@ -76,11 +76,11 @@ impl Run {
         Ok(())
     }
 
-    /// Logs why the call does not become a task, and what follows.
-    pub(crate) fn log_not_promoted(&self, reason: &dyn Display, message: &'static str) {
+    /// Logs why the call does not become a task, and at which moment.
+    pub(crate) fn log_not_promoted(&self, reason: &dyn Display, moment: &'static str) {
         tracing::info!(
-            event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(), %reason,
-            "{message}"
+            event = "call.not_promoted", plugin = self.work.plugin(), tool = self.work.tool_name(), moment,
+            %reason, "call does not become a task"
         );
     }
 
@@ -216,7 +216,7 @@ impl Run {
                     clocked = true;
                     if let Err(why) = self.become_task(PromotionCause::LongCall).await {
                         // The host goes on waiting for it, as for any plain call.
-                        self.log_not_promoted(&why, "long call does not become a task");
+                        self.log_not_promoted(&why, "its inline time is over");
                     }
                 }
             }
@@ -251,7 +251,7 @@ impl Run {
     /// Makes it a task that its client learns of when it calls again.
     async fn keep_or_cancel(&self, cause: Option<StopCause>) {
         if let Err(why) = self.become_task(PromotionCause::ClientLeft).await {
-            self.log_not_promoted(&why, "call of a client that stopped waiting does not become a task");
+            self.log_not_promoted(&why, "its client stopped waiting");
             self.cancel_unless_task(cause).await;
         }
     }
@@ -294,9 +294,7 @@ impl Run {
                 }
                 drop(promotion.guard().take());
             }
-            Err(fault) => {
-                self.log_not_promoted(&fault, "end of a call whose client stopped waiting is not kept")
-            }
+            Err(fault) => self.log_not_promoted(&fault, "it ended after its client stopped waiting"),
         }
     }
 

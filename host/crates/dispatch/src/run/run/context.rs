@@ -106,7 +106,7 @@ impl RunContext for Run {
         // Another caller could not find the task. But a call that is asked in rounds would be made again in each.
         let is_found = promotion.caller.rejoins_as().is_some() || self.questions.round_trip.is_some();
         if is_found && let Err(why) = self.become_task(PromotionCause::Effect).await {
-            self.log_not_promoted(&why, "call does not become a task before its first effect");
+            self.log_not_promoted(&why, "before its first effect");
         }
     }
 
