@@ -2,13 +2,13 @@
 
 use crate::config::Config;
 use crate::install::folder;
+use crate::log::lossy;
 use anyhow::bail;
 use std::path::{self, Path};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
-use toolyard_cli::tell;
 use toolyard_engine::{PluginReport, Plugins, Snapshot};
 
 /// Refuses a named folder that does not exist: otherwise a misspelt name would be a host without tools. The default folder may appear later.
@@ -84,6 +84,7 @@ async fn announced<T>(loading: impl Future<Output = T>, dir: &Path) -> T {
     if let Ok(loaded) = tokio::time::timeout(Duration::from_secs(1), &mut loading).await {
         return loaded;
     }
-    tell!("toolyard: compiling the tools in {}; the next start finds them compiled", dir.display());
+    let dir = dir.display();
+    lossy::tell(&format!("toolyard: compiling the tools in {dir}; the next start finds them compiled\n"));
     loading.await
 }
