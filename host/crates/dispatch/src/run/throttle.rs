@@ -11,6 +11,12 @@ const STATUS_EVERY: Duration = Duration::from_millis(250);
 /// The reports of a guest, and those that are held back.
 pub(crate) struct ReportThrottle {
     bounds: ReportBounds,
+    /// `None` until the guest reports something, as most never do: a run is moved while it is set up.
+    reports: Option<Box<Reports>>,
+}
+
+#[derive(Default)]
+struct Reports {
     /// The last progress that was accepted; the next must be greater (P-1).
     reached: Option<f64>,
     /// The total that it named.
@@ -38,26 +44,21 @@ pub(crate) enum LogDecision {
 
 impl ReportThrottle {
     pub const fn new(bounds: ReportBounds) -> Self {
-        Self {
-            bounds,
-            reached: None,
-            total: None,
-            progress: None,
-            progress_sent: None,
-            status: None,
-            status_stored: None,
-            logged: 0,
-            log_second: None,
-        }
+        Self { bounds, reports: None }
+    }
+
+    fn reports(&mut self) -> &mut Reports {
+        self.reports.get_or_insert_default()
     }
 
     /// Accepts progress; progress that does not rise is dropped (P-1). Returns whether it was accepted.
     pub fn progress(&mut self, progress: Progress) -> bool {
-        let rises = self.reached.is_none_or(|reached| progress.progress > reached);
+        let reports = self.reports();
+        let rises = reports.reached.is_none_or(|reached| progress.progress > reached);
         if rises {
-            self.reached = Some(progress.progress);
-            self.total = progress.total;
-            self.progress = Some(progress);
+            reports.reached = Some(progress.progress);
+            reports.total = progress.total;
+            reports.progress = Some(progress);
         }
         rises
     }
@@ -66,44 +67,49 @@ impl ReportThrottle {
     /// so little that the guest's next report is greater.
     pub fn heartbeat(&mut self, silent_for: Duration, now: Instant) -> Option<Progress> {
         const STEP: f64 = 1e-6;
-        if self.progress.is_some() || self.progress_sent.is_some_and(|sent| sent + silent_for > now) {
+        let reports = self.reports();
+        if reports.progress.is_some() || reports.progress_sent.is_some_and(|sent| sent + silent_for > now) {
             return None;
         }
-        let reached = self.reached.unwrap_or(0.0);
+        let reached = reports.reached.unwrap_or(0.0);
         let progress = reached + STEP * reached.abs().max(1.0);
-        self.reached = Some(progress);
-        self.progress_sent = Some(now);
-        Some(Progress { progress, total: self.total, message: None })
+        reports.reached = Some(progress);
+        reports.progress_sent = Some(now);
+        Some(Progress { progress, total: reports.total, message: None })
     }
 
     /// Accepts a status message; the last one wins.
     pub fn status(&mut self, message: String) {
-        self.status = Some(message);
+        self.reports().status = Some(message);
     }
 
     /// The progress that may leave now; any that is held, if it is the last chance.
     pub fn take_progress(&mut self, last_chance: bool) -> Option<Progress> {
+        let every = self.progress_every();
+        let reports = self.reports.as_mut()?;
         let now = Instant::now();
-        let due = last_chance || self.progress_sent.is_none_or(|sent| sent + self.progress_every() <= now);
-        let progress = self.progress.take_if(|_| due)?;
-        self.progress_sent = Some(now);
+        let due = last_chance || reports.progress_sent.is_none_or(|sent| sent + every <= now);
+        let progress = reports.progress.take_if(|_| due)?;
+        reports.progress_sent = Some(now);
         Some(progress)
     }
 
     /// The status message that may be stored now.
     pub fn take_due_status(&mut self) -> Option<String> {
+        let reports = self.reports.as_mut()?;
         let now = Instant::now();
-        let due = self.status_stored.is_none_or(|stored| stored + STATUS_EVERY <= now);
-        let status = self.status.take_if(|_| due)?;
-        self.status_stored = Some(now);
+        let due = reports.status_stored.is_none_or(|stored| stored + STATUS_EVERY <= now);
+        let status = reports.status.take_if(|_| due)?;
+        reports.status_stored = Some(now);
         Some(status)
     }
 
     /// The status message that is held, whatever the time: it is about to be stored
     /// with a new task.
     pub fn take_held_status(&mut self) -> Option<String> {
-        let status = self.status.take()?;
-        self.status_stored = Some(Instant::now());
+        let reports = self.reports.as_mut()?;
+        let status = reports.status.take()?;
+        reports.status_stored = Some(Instant::now());
         Some(status)
     }
 
@@ -119,9 +125,10 @@ impl ReportThrottle {
     /// Counts this many bytes for the host's own log. Returns whether they may be written there.
     pub fn count_log(&mut self, bytes: usize) -> LogDecision {
         let most = self.bounds.log_bytes;
-        let fitted = self.logged <= most;
-        self.logged = self.logged.saturating_add(bytes as u64);
-        match (fitted, self.logged <= most) {
+        let reports = self.reports();
+        let fitted = reports.logged <= most;
+        reports.logged = reports.logged.saturating_add(bytes as u64);
+        match (fitted, reports.logged <= most) {
             (true, true) => LogDecision::Yes,
             (true, false) => LogDecision::NoMore,
             (false, _) => LogDecision::No,
@@ -130,11 +137,12 @@ impl ReportThrottle {
 
     /// Whether a log message may go to the client.
     pub fn admit_log(&mut self, now: Instant) -> LogDecision {
-        let (began, count) = match self.log_second {
+        let reports = self.reports();
+        let (began, count) = match reports.log_second {
             Some((began, count)) if now.duration_since(began) < Duration::from_secs(1) => (began, count + 1),
             _ => (now, 1),
         };
-        self.log_second = Some((began, count));
+        reports.log_second = Some((began, count));
         match count {
             count if count <= self.bounds.logs_per_second => LogDecision::Yes,
             count if count == self.bounds.logs_per_second.saturating_add(1) => LogDecision::NoMore,
@@ -146,8 +154,10 @@ impl ReportThrottle {
     /// with.
     pub fn due(&self, is_task: bool) -> Option<Instant> {
         let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
-        let progress = self.progress.as_ref().map(|_| next(self.progress_sent, self.progress_every()));
-        let status = self.status.as_ref().filter(|_| is_task).map(|_| next(self.status_stored, STATUS_EVERY));
+        let reports = self.reports.as_ref()?;
+        let progress = reports.progress.as_ref().map(|_| next(reports.progress_sent, self.progress_every()));
+        let status =
+            reports.status.as_ref().filter(|_| is_task).map(|_| next(reports.status_stored, STATUS_EVERY));
         [progress, status].into_iter().flatten().min()
     }
 }
