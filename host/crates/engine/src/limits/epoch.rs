@@ -17,7 +17,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// quick calls does not pay for waking it each time.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// How long after the first run since then free stacks are trimmed again.
+/// How long after the first run since the last trim free stacks are trimmed again.
 const TRIM_AFTER: Duration = Duration::from_secs(10);
 
 /// Owns the thread; dropping it ends the thread.
@@ -82,33 +82,58 @@ impl Drop for Ticker {
 
 fn tick(shared: &Shared, engine: &wasmtime::Engine, stack: usize) {
     let mut idle_since = Instant::now();
-    // When to trim stacks; `None` if no guest has run since they were trimmed.
-    let mut trim_at = None;
+    let mut trims = StackTrims { engine, stack, at: None, thread: None };
     while !shared.ended.load(Ordering::SeqCst) {
         if shared.polling.load(Ordering::SeqCst) > 0 {
             idle_since = Instant::now();
-            trim_at.get_or_insert(idle_since + TRIM_AFTER);
+            trims.at.get_or_insert(idle_since + TRIM_AFTER);
         } else if idle_since.elapsed() > LINGER {
             shared.parked.store(true, Ordering::SeqCst);
             while shared.polling.load(Ordering::SeqCst) == 0 && !shared.ended.load(Ordering::SeqCst) {
-                match trim_at.map(|at: Instant| at.saturating_duration_since(Instant::now())) {
-                    Some(Duration::ZERO) => trim(engine, stack, &mut trim_at),
-                    Some(time) => std::thread::park_timeout(time),
+                trims.begin_if_due();
+                match trims.at {
+                    Some(at) => std::thread::park_timeout(at.saturating_duration_since(Instant::now())),
                     None => std::thread::park(),
                 }
             }
             shared.parked.store(false, Ordering::SeqCst);
             idle_since = Instant::now();
         }
-        if trim_at.is_some_and(|at| at <= Instant::now()) {
-            trim(engine, stack, &mut trim_at);
-        }
+        trims.begin_if_due();
         std::thread::sleep(TICK);
         engine.increment_epoch();
     }
+    trims.join();
 }
 
-fn trim(engine: &wasmtime::Engine, stack: usize, trim_at: &mut Option<Instant>) {
-    *trim_at = None;
-    stacks::trim(engine, stack);
+/// The trims of free stacks. Each has a thread of its own, because the ticks must not wait for it.
+struct StackTrims<'a> {
+    engine: &'a wasmtime::Engine,
+    /// The size of a stack in bytes.
+    stack: usize,
+    /// When to trim; `None` if no guest has run since the last trim.
+    at: Option<Instant>,
+    /// The thread of the last trim.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StackTrims<'_> {
+    fn begin_if_due(&mut self) {
+        if self.at.take_if(|at| *at <= Instant::now()).is_none() {
+            return;
+        }
+        self.join();
+        let (engine, stack) = (self.engine.clone(), self.stack);
+        let thread = std::thread::Builder::new().name("trim".to_owned());
+        // Without a thread there is no trim this time.
+        self.thread = thread.spawn(move || stacks::trim(&engine, stack)).ok();
+    }
+
+    /// Waits for the end of the last trim.
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A trim cannot panic, and there would be nothing to do if it did.
+            let _ = thread.join();
+        }
+    }
 }
