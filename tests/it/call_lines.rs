@@ -56,19 +56,3 @@ async fn each_finished_call_is_a_line_with_its_caller_its_outcome_and_its_times(
     assert_eq!(names, ["host.started", "shutdown.signal", "host.stopped"]);
     assert_eq!(ends[1]["signal"], "SIGTERM");
 }
-
-#[tokio::test]
-async fn calls_above_the_rate_are_counted_instead() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("log.format", "json").set("log.rate", "3");
-    let (host, session) = setup.open().await;
-    eventually("a line that counts the others", || async {
-        for _ in 0..20 {
-            session.call("echo", json!({"text": "x"})).await;
-        }
-        events(&host, &["call.not_logged"]).first().cloned()
-    })
-    .await;
-    let counted = events(&host, &["call.not_logged"]);
-    assert!(counted[0]["count"].as_u64().is_some_and(|count| count > 0), "{counted:?}");
-    assert_eq!(counted[0]["setting"], "log.rate");
-}

@@ -1,8 +1,7 @@
-//! Permanent permissions: to which principals they apply, when they survive, and how the operator revokes
-//! them (`toolyard grants`).
+//! Permanent permissions, as the operator lists and revokes them (`toolyard grants`).
 
 use crate::command_line::{err, out};
-use crate::permissions::{ASK, allowed, call_saying, files, refused, unasked};
+use crate::permissions::{ASK, allowed, call_saying, files, refused};
 use crate::questions::everything;
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
@@ -24,19 +23,6 @@ async fn listed(host: &Host, args: &[&str]) -> Vec<Value> {
     let output = host.command(&[&["grants", "list", "--json"], args].concat()).await;
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     out(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-}
-
-#[tokio::test]
-async fn a_grant_is_its_persons_in_every_session_and_after_a_restart_and_nobody_elses() {
-    let host = shared().start().await;
-    allowed(&call_saying(&open_as(&host, "alice").await, "always").await);
-    refused(&call_saying(&open_as(&host, "bob").await, "never").await, "is never allowed");
-    let host = host.killed_and_restarted().await;
-    allowed(&unasked(&open_as(&host, "alice").await).await);
-    refused(&unasked(&open_as(&host, "bob").await).await, "is never allowed");
-    // Another host on the same store knows the permission as well.
-    let beside = host.another().await;
-    allowed(&unasked(&open_as(&beside, "alice").await).await);
 }
 
 #[tokio::test]

@@ -434,28 +434,3 @@ async fn a_command_that_waits_for_another_says_so_and_can_be_stopped() {
     turn.unlock().expect("unlocks");
     place.expect(0, &["update"]).await;
 }
-
-#[tokio::test]
-async fn a_command_that_is_killed_leaves_the_old_state_or_the_new_one() {
-    let program = guests::binary_with_fail_points();
-    let points = ["staged", "committed", "step-0", "step-1", "step-2", "step-3", "done"];
-    for (index, point) in points.into_iter().enumerate() {
-        let place = Place::new();
-        place.write("versioned.wasm", place.versioned(1));
-        place.expect(0, &["add", "versioned.wasm", "--prefix", "p"]).await;
-        place.write("versioned.wasm", place.versioned(2));
-        let before = place.read("plugins/toolyard.lock");
-        let at = format!("install.{point}");
-        let killed = place.run_by(&program, &[("TOOLYARD_FAILPOINT", &at)], &["update"]).await;
-        if killed.status.code().is_some() {
-            assert_eq!(point, "step-3", "the point was not reached: {}", err(&killed));
-            continue;
-        }
-        let verified = place.expect(0, &["accept", "versioned"]).await;
-        let is_new = place.read("plugins/toolyard.lock") != before;
-        assert_eq!(is_new, index > 0, "{point}: {verified}");
-        place.expect(0, &["verify"]).await;
-        let left = std::fs::read_dir(place.at("plugins")).expect("lists").count();
-        assert_eq!(left, 4, "{point}: component, manifest, lock file, turn");
-    }
-}
