@@ -70,17 +70,6 @@ async fn redirects_are_followed_as_far_as_they_are_granted() {
 }
 
 #[tokio::test]
-async fn as_shipped_nothing_is_granted_and_the_error_says_what_to_do() {
-    let shipped = std::fs::read_to_string(guests::root().join("plugins/fetch/fetch.toml")).expect("shipped");
-    let web = Web::with(&shipped).await;
-    let result = web.fetch("/page", json!({})).await;
-    assert_eq!(result["isError"], true);
-    let entry = format!("\"localhost:{}\"", web.site.port());
-    assert!(text(&result).contains(&entry), "{result}");
-    assert!(web.site.seen().is_empty());
-}
-
-#[tokio::test]
 async fn it_tells_how_far_it_is() {
     let web = Web::granted().await;
     let params = json!({

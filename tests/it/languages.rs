@@ -29,7 +29,7 @@ struct Stage {
 }
 
 /// The names of the cells, in the order of the table.
-const CELLS: &str = "call | progress | cancel while computing | memory limit | tool error | protocol error | unicode | 1 MiB argument \
+const CELLS: &str = "progress | cancel while computing | memory limit | protocol error | unicode | 1 MiB argument \
     | arguments in other spellings";
 /// The spellings that are tried in each language.
 const SPELLINGS: u64 = 60;
@@ -40,11 +40,9 @@ const RULES: &str = "[[rules]]\neffect = \"deny\"\ntools = [\"small_*\"]\nargume
 /// Runs one cell. Panics if the plugin does not meet the requirement.
 async fn run(cell: &str, stage: &Stage, row: &Row) -> Met {
     match cell {
-        "call" => stage.shows(&row.call).await,
         "progress" => tells_progress(stage, row).await,
         "cancel while computing" => is_stopped_while_computing(stage, row).await,
         "memory limit" => meets_its_memory_limit(stage, row).await,
-        "tool error" => fails_with_help(stage, row).await,
         "protocol error" => refuses_the_request(stage, row).await,
         "unicode" => stage.shows(&(row.unicode)(UNICODE)).await,
         "1 MiB argument" => stage.shows(&(row.large)(MIB)).await,
@@ -107,14 +105,6 @@ async fn meets_its_memory_limit(stage: &Stage, row: &Row) {
     assert_eq!(result["isError"], true, "{}", clipped(&result));
     let text = result["content"][0]["text"].as_str().expect("a text");
     assert!(text.contains("`limits.memory`"), "{}", clipped(&result));
-}
-
-async fn fails_with_help(stage: &Stage, row: &Row) {
-    let ((tool, arguments), says) = &row.mistake;
-    let result = stage.session.call(tool, arguments.clone()).await;
-    assert_eq!(result["isError"], true, "{}", clipped(&result));
-    let text = result["content"][0]["text"].as_str().expect("a text");
-    assert!(text.contains(says), "{}", clipped(&result));
 }
 
 async fn refuses_the_request(stage: &Stage, row: &Row) {
