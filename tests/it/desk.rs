@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpSocket;
 use toolyard_tests::guests::{binary, root};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
@@ -24,21 +23,19 @@ use toolyard_tests::{Host, Session, Site, eventually};
 
 const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
 /// The endings of the names of a project's copies.
-const COPIES: [&str; 4] = ["", "-refused", "-closed", "-resumes"];
+const COPIES: [&str; 3] = ["", "-refused", "-resumes"];
 const KEY: &str = "demo-key-1234";
 
 /// The names of the cells, in the order of the table.
 const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service \
-    | the service is not there | two requests at once | image | files and a form | declined \
+    | two requests at once | image | files and a form | declined \
     | structured output from types | recorded cases without a network | an official client \
     | a task that continues with a state | a state that is refused";
 
-/// One host with every project, each of them four times: the second copy is granted no requests, the service of
-/// the third is not there, and the tasks of the fourth resume.
+/// One host with every project, each of them three times: the second copy is granted no requests, and the tasks of the
+/// third resume.
 struct Stage {
     site: Site,
-    /// Keeps a port on which nothing listens.
-    closed: TcpSocket,
     host: Host,
     session: Session,
     listed: BTreeMap<String, Value>,
@@ -49,7 +46,6 @@ async fn run(cell: &str, stage: &Stage, language: &str) -> Met {
         "HTTP with an injected secret" => sends_the_key_unseen(stage, language).await,
         "HTTP refused" => says_who_can_grant_a_request(stage, language).await,
         "an error of the service" => tells_what_the_service_said(stage, language).await,
-        "the service is not there" => says_why_there_is_no_connection(stage, language).await,
         "two requests at once" => return compares_two_cities(stage, language).await,
         "image" => draws_a_picture(stage, language).await,
         "files and a form" => sorts_files_as_the_person_says(stage, language).await,
@@ -122,15 +118,6 @@ async fn tells_what_the_service_said(stage: &Stage, language: &str) {
         sent.starts_with("GET /v1/now?city=S%C3%A3o%20Paulo ") || sent.contains("S%C3%A3o+Paulo "),
         "{sent}"
     );
-}
-
-async fn says_why_there_is_no_connection(stage: &Stage, language: &str) {
-    let result = stage.weather(&format!("{language}-closed"), "Oslo").await;
-    assert_eq!(result["isError"], true, "{result}");
-    let port = stage.closed.local_addr().expect("bound").port();
-    let why = format!("a request to http://localhost:{port} failed: the connection was refused");
-    assert!(text(&result).contains(&why), "{result}");
-    assert!(!result.to_string().contains(KEY), "{result}");
 }
 
 /// The service tells the weather in these cities only while both requests are under way.
@@ -258,8 +245,6 @@ async fn says_why_it_cannot_continue(stage: &Stage, language: &str) {
 
 async fn stage(built: &[(&str, PathBuf)]) -> Stage {
     let site = Site::start().await;
-    let closed = TcpSocket::new_v4().expect("a socket");
-    closed.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     // Python's component takes long to compile on a machine that is busy with tests.
     let setup = Setup::new().set("plugins.compile-time", "10min").set("plugins.start-wait", "10min");
     let setup = setup.variable("WEATHER_KEY", KEY);
@@ -268,23 +253,19 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         let shipped = project(&format!("desk-{language}")).join("plugin/desk.toml");
         let shipped = std::fs::read_to_string(&shipped).expect("a manifest");
         let shipped = shipped.replace("./inbox", &format!("./{language}-inbox"));
-        let of_service = |port: u16| {
-            let at = format!("localhost:{port}");
-            shipped
-                .replace("[http.inject.\"weather.example\"]", &format!("[http.inject.\"http://{at}\"]"))
-                .replace("https://weather.example", &format!("http://{at}"))
-                .replace("weather.example", &at)
-        };
-        let granted = of_service(site.port());
-        let (at, allowed) = (site.url(""), format!("allow = [\"localhost:{}\"]", site.port()));
+        let at = format!("http://localhost:{}", site.port());
+        let granted = shipped
+            .replace("[http.inject.\"weather.example\"]", &format!("[http.inject.\"{at}\"]"))
+            .replace("https://weather.example", &at)
+            .replace("weather.example", &format!("localhost:{}", site.port()));
+        let allowed = format!("allow = [\"localhost:{}\"]", site.port());
         assert!(granted.contains(&allowed), "{granted}");
         let refused = granted.replace(&allowed, "allow = [\"other.example\"]");
         let refused = refused.replace(&format!("inject.\"{at}\""), "inject.\"other.example\"");
-        let closed = of_service(closed.local_addr().expect("bound").port());
         std::fs::create_dir(plugins.join(format!("{language}-inbox"))).expect("a folder");
         // Without the folder, which cannot be replayed.
         let resumes = "[task]\ndurability = \"resume\"\n[limits]\nmemory = \"128MiB\"\n".to_owned();
-        for (copy, manifest) in COPIES.into_iter().zip([granted, refused, closed, resumes]) {
+        for (copy, manifest) in COPIES.into_iter().zip([granted, refused, resumes]) {
             let name = format!("{language}{copy}");
             let manifest = format!("prefix = \"{name}\"\n{manifest}");
             std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("a manifest");
@@ -303,7 +284,7 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         copies.all(|copy| listed.contains_key(&format!("{copy}_weather"))).then_some(listed)
     })
     .await;
-    Stage { site, closed, host, session, listed }
+    Stage { site, host, session, listed }
 }
 
 #[tokio::test]

@@ -2,12 +2,11 @@
 //! A-6, T-40).
 
 use crate::authentication::knock_by;
-use hyper::Method;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::{Key, now};
 use toolyard_tests::{Host, IdentityProvider, Session, eventually, guests};
 
@@ -208,8 +207,6 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
         let expected = format!("Bearer error=\"invalid_token\", {description}");
         assert_eq!(answer.header("www-authenticate"), expected);
     }
-    let path = "/.well-known/oauth-protected-resource/mcp";
-    assert_eq!(Connection::open(host.port()).await.send(Method::GET, path, &[], "").await.status, 404);
 }
 
 /// no token and no signature of one appears in the most verbose log, in the data folder or in an error.
