@@ -2,6 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
+use std::time::Instant;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::{Answer, Connection};
 use toolyard_tests::identity_provider::{Key, RESOURCE, now, unsigned};
@@ -115,6 +116,13 @@ async fn a_3_a_4_a_5_a_request_needs_one_valid_token_and_no_fault_is_told_from_a
         check(what, knock_by(&host, &token).await, &invalid()).await;
     }
     assert_eq!(provider.fetches(), 1);
+    // Strangers cannot make the host ask the issuer more often than once in ten seconds.
+    let began = Instant::now();
+    for stranger in 0..20 {
+        let token = provider.token(&Key::ec(&format!("stranger-{stranger}")), "alice");
+        check("an unknown key", knock_by(&host, &token).await, &invalid()).await;
+    }
+    assert!(provider.fetches() as u64 <= 2 + began.elapsed().as_secs() / 10, "{}", provider.fetches());
     // Before that, the answer depends neither on the path nor on anything else in the request.
     assert_eq!(send(&host, Method::POST, "/mcpx", &[], PING).await.status, 404);
     for (method, headers) in [(Method::PUT, &[][..]), (Method::POST, &[("accept", "text/html")])] {

@@ -4,7 +4,6 @@
 use crate::authentication::knock_by;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Instant;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::{Key, now};
@@ -74,20 +73,6 @@ async fn a_4_new_keys_are_found_when_they_are_named_and_old_ones_stop() {
     let fetches = provider.fetches();
     assert_eq!(knock_by(&host, &by_old).await.status, 401);
     assert!(provider.fetches() <= fetches + 1);
-}
-
-#[tokio::test]
-async fn a_4_strangers_cannot_make_us_ask_the_issuer_at_their_pace() {
-    let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
-    let host = Setup::new().config(&provider.config()).start().await;
-    let began = Instant::now();
-    for stranger in 0..20 {
-        let stranger = Key::ec(&format!("stranger-{stranger}"));
-        assert_eq!(knock_by(&host, &provider.token(&stranger, "alice")).await.status, 401);
-    }
-    assert_eq!(knock_by(&host, &provider.token(&key, "alice")).await.status, 200);
-    // The host asks once in ten seconds.
-    assert!(provider.fetches() as u64 <= 1 + began.elapsed().as_secs() / 10, "{}", provider.fetches());
 }
 
 #[tokio::test]
