@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use toolyard_tests::guests::{binary, root};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
@@ -315,21 +314,4 @@ async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
         };
         eventually(file, || async { stage.host.log().contains(file).then_some(()) }).await;
     }
-}
-
-#[tokio::test]
-async fn a_task_that_continues_survives_kills_between_its_runs() {
-    let (built, _) = matrix::built(["rust"], |language| format!("desk-{language}"));
-    let Stage { mut host, mut session, .. } = stage(&built).await;
-    // Each of its 500 runs takes milliseconds, so that kills hit every part of the change to the next one.
-    let id = session.create("rust-resumes_steps", json!({"parts": 1_000})).await;
-    for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        host = host.killed_and_restarted().await;
-        session = session.at(host.port());
-    }
-    session.until(&id, "completed").await;
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    let done: Vec<u32> = (1..=1_000).collect();
-    assert_eq!(result["structuredContent"]["done"], json!(done), "{result}");
 }

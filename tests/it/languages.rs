@@ -7,7 +7,6 @@ use crate::matrix::{self, Met};
 use hyper::Method;
 use rows::{Row, Shown, rows};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::dice::Dice;
@@ -186,19 +185,12 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
     }
 }
 
-/// The shipped manifest of an example.
-pub fn manifest(language: &str) -> String {
-    let found = std::fs::read_dir(project(language).join("plugin")).expect("a plugin folder");
-    let path = found
-        .map(|entry| entry.expect("an entry").path())
-        .find(|path| path.extension().is_some_and(|kind| kind == "toml"))
-        .expect("a manifest");
-    std::fs::read_to_string(path).expect("text")
-}
-
 /// The shipped manifest of an example, and the same with less memory.
 fn manifests(language: &str, limit: &str) -> (String, String) {
-    let text = manifest(language);
+    let files = std::fs::read_dir(project(language).join("plugin")).expect("a plugin folder").flatten();
+    let mut paths = files.map(|file| file.path());
+    let path = paths.find(|path| path.extension().is_some_and(|kind| kind == "toml")).expect("a manifest");
+    let text = std::fs::read_to_string(path).expect("text");
     let line = text.lines().find(|line| line.starts_with("memory = ")).expect("a limit of memory").to_owned();
     let small = format!("prefix = \"small\"\n{}", text.replace(&line, &format!("memory = \"{limit}\"")));
     (text, small)
@@ -225,21 +217,9 @@ pub fn project(language: &str) -> PathBuf {
     root().join("examples/plugins").join(language)
 }
 
-/// The languages that were built, and the reasons why others were not.
-pub fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<String, String>) {
-    let rows = rows();
-    for Row { language, .. } in &rows {
-        assert!(
-            project(language).join("project.toml").exists(),
-            "examples/plugins has no project in {language}"
-        );
-    }
-    matrix::built(rows, |row| row.language.to_owned())
-}
-
 #[tokio::test]
 async fn every_language_meets_the_same_demands() {
-    let (built, skipped) = built();
+    let (built, skipped) = matrix::built(rows(), |row| row.language.to_owned());
     let stage = Arc::new(stage(&built).await);
     let rows = built.into_iter().map(|(row, _)| (row.language, Arc::new(row)));
     let failures = matrix::run("matrix.md", CELLS, rows, &skipped, |cell, row| {
