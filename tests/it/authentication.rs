@@ -143,15 +143,11 @@ async fn a_5_h_25_every_message_of_a_session_needs_a_token_of_its_principal() {
         (Method::POST, PING),
         (Method::POST, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
         (Method::POST, r#"{"jsonrpc":"2.0","id":"s-1","result":{}}"#),
-        (Method::POST, "{"),
         (Method::GET, ""),
         (Method::DELETE, ""),
     ] {
         let answer = send(&host, method.clone(), "/mcp", &tokenless.headers(), body).await;
         check(&format!("{method} {body}"), answer, &missing()).await;
-        if body == "{" {
-            continue;
-        }
         let answer = send(&host, method.clone(), "/mcp", &stolen.headers(), body).await;
         let mut unknown = stolen.headers();
         unknown.retain(|(name, _)| *name != "mcp-session-id");

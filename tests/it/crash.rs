@@ -3,7 +3,6 @@
 //! restart. A sink outside of the host counts the effects.
 
 mod answers;
-mod database;
 mod resume;
 mod runs;
 

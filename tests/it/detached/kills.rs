@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use toolyard_tests::host::Setup;
 use toolyard_tests::sink::{Sink, Step};
+use toolyard_tests::wait::PATIENCE;
 use toolyard_tests::{Stdio, guests, nightly};
 
 const ROUNDS: u64 = 50;
@@ -86,21 +87,14 @@ async fn rounds_of_kills_lose_no_task_and_no_request_and_send_none_again_without
         sink.release();
     }
     let mut last = client(&folder, false).await;
-    let mut left: Vec<String> = made.iter().map(|(_, _, id)| id.clone()).collect();
-    for _ in 0..600 {
-        let mut waiting = Vec::new();
-        for id in left {
-            if !has_completed(&mut last, &id, &mut seen).await {
-                waiting.push(id);
+    for (_, _, id) in &made {
+        let ended = async {
+            while !has_completed(&mut last, id, &mut seen).await {
+                tokio::time::sleep(Duration::from_millis(200)).await;
             }
-        }
-        left = waiting;
-        if left.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        };
+        tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| panic!("{id} has not ended"));
     }
-    assert_eq!(left, Vec::<String>::new(), "they have not ended");
     let (steps, mut again) = (sink.steps(), 0);
     for (shape, key, id) in &made {
         let of = steps.get(key).unwrap_or_else(|| panic!("no request of {key}"));
