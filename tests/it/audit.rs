@@ -6,28 +6,20 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually};
 
-/// The lines of a log and of its rotated files, the oldest first.
-fn lines(file: &Path) -> Vec<Value> {
-    let aside = |number: u32| {
-        file.with_file_name(format!("{}.{number}", file.file_name().expect("a file").display()))
-    };
+/// All entries of this host's log and of its rotated files, the oldest first.
+pub fn log(host: &Host) -> Vec<Value> {
+    let aside = (1..=50).rev().map(|number| format!("audit.jsonl.{number}"));
     let mut text = String::new();
-    for file in (1..=50).rev().map(aside).chain([file.to_owned()]) {
-        text += &std::fs::read_to_string(file).unwrap_or_default();
+    for name in aside.chain(["audit.jsonl".to_owned()]) {
+        text += &std::fs::read_to_string(host.data().join(name)).unwrap_or_default();
     }
     // The host may still be writing the last line.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     text[..whole].lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
-}
-
-/// All entries of this host's log.
-pub fn log(host: &Host) -> Vec<Value> {
-    lines(&host.data().join("audit.jsonl"))
 }
 
 /// The lines about this task, once `last` is the event of the last one.

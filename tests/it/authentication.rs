@@ -34,34 +34,25 @@ struct Refusal {
     message: &'static str,
 }
 
+/// The refusal with this challenge before the address of the metadata.
+fn refusal(status: u16, challenge: &str, message: &'static str) -> Refusal {
+    Refusal { status, challenge: format!("Bearer {challenge}, resource_metadata=\"{METADATA}\""), message }
+}
+
 fn missing() -> Refusal {
-    Refusal {
-        status: 401,
-        challenge: format!("Bearer scope=\"tools\", resource_metadata=\"{METADATA}\""),
-        message: "Unauthorized: this server needs an access token",
-    }
+    refusal(401, r#"scope="tools""#, "Unauthorized: this server needs an access token")
 }
 
 fn malformed() -> Refusal {
-    Refusal {
-        status: 400,
-        challenge: format!(
-            "Bearer error=\"invalid_request\", error_description=\"The Authorization header must be: Bearer \
-             TOKEN\", resource_metadata=\"{METADATA}\""
-        ),
-        message: "Bad request: the Authorization header must be `Bearer TOKEN`, once",
-    }
+    let why =
+        r#"error="invalid_request", error_description="The Authorization header must be: Bearer TOKEN""#;
+    refusal(400, why, "Bad request: the Authorization header must be `Bearer TOKEN`, once")
 }
 
 fn invalid() -> Refusal {
-    Refusal {
-        status: 401,
-        challenge: format!(
-            "Bearer error=\"invalid_token\", error_description=\"The access token is not valid, or not any \
-             more\", scope=\"tools\", resource_metadata=\"{METADATA}\""
-        ),
-        message: "Unauthorized: the access token is not valid, or not any more",
-    }
+    let why = r#"error="invalid_token", error_description="The access token is not valid, or not any more""#;
+    let challenge = format!(r#"{why}, scope="tools""#);
+    refusal(401, &challenge, "Unauthorized: the access token is not valid, or not any more")
 }
 
 async fn check(what: &str, answer: Answer, expected: &Refusal) {
@@ -165,14 +156,10 @@ async fn a_3_a_required_scope_that_is_missing_is_named() {
     let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let config = provider.config().replace("leeway", "required-scopes = [\"tools\", \"more\"]\nleeway");
     let host = Setup::new().config(&config).start().await;
-    let expected = Refusal {
-        status: 403,
-        challenge: format!(
-            "Bearer error=\"insufficient_scope\", error_description=\"The access token lacks a scope that this \
-             needs\", scope=\"tools more\", resource_metadata=\"{METADATA}\""
-        ),
-        message: "Forbidden: the access token lacks a scope that this needs",
-    };
+    let why =
+        r#"error="insufficient_scope", error_description="The access token lacks a scope that this needs""#;
+    let challenge = format!(r#"{why}, scope="tools more""#);
+    let expected = refusal(403, &challenge, "Forbidden: the access token lacks a scope that this needs");
     check("one is missing", knock_by(&host, &provider.token(&key, "alice")).await, &expected).await;
     let mut claims = provider.claims("alice");
     claims["scope"] = json!("more tools");

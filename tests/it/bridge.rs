@@ -31,12 +31,9 @@ fn bridge_times() -> (u64, u64) {
 
 /// A host with the bridge and its [`bridge_times`].
 fn with_scaled_times(setup: Setup) -> Setup {
-    let setup = setup.set("bridge.enabled", "true");
     let (after, wait) = bridge_times();
-    if is_full() {
-        return setup;
-    }
-    setup.set("bridge.after", &format!("{after}ms")).set("bridge.wait", &format!("{wait}ms"))
+    let setup = setup.set("bridge.enabled", "true").set("bridge.after", &format!("{after}ms"));
+    setup.set("bridge.wait", &format!("{wait}ms"))
 }
 
 /// A host with the plugin `probe` and the fixture `effects`.

@@ -4,17 +4,12 @@ use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, eventually, guests};
 
-/// The events of the log with one of these names.
-fn events(host: &Host, names: &[&str]) -> Vec<Value> {
-    let log = host.log();
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter(|line| names.iter().any(|name| line["event"] == *name)).collect()
-}
-
-/// Waits until so many events have these names.
+/// Waits until so many events of the log have one of these names.
 async fn until(host: &Host, names: &[&str], count: usize) -> Vec<Value> {
     eventually(&format!("{count} of {names:?}"), || async {
-        let found = events(host, names);
+        let log = host.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let found: Vec<_> = lines.filter(|line| names.iter().any(|name| line["event"] == *name)).collect();
         (found.len() >= count).then_some(found)
     })
     .await

@@ -257,22 +257,14 @@ async fn a_port_that_is_taken_is_said() {
 
 #[tokio::test]
 async fn a_call_from_the_shell_asks_its_questions_there() {
-    let setup = Setup::probe();
-    let (folder, args) = setup.into_parts();
-    let call = |extra: &'static [&'static str], typed: &'static str| {
+    let (folder, args) = Setup::probe().into_parts();
+    let typing = folder.path().join("typed");
+    let call = async |extra: &[&str], typed: &str| {
+        std::fs::write(&typing, typed).expect("writes");
         let mut command = toolyard_tests::host::command("call", folder.path(), &args);
         command.args(["ask", r#"{"question":"Which colour?"}"#]).args(extra);
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        command.stderr(std::process::Stdio::piped());
-        async move {
-            use tokio::io::AsyncWriteExt as _;
-            let mut child = command.spawn().expect("the host starts");
-            let mut input = child.stdin.take().expect("piped");
-            // The write may fail: a process that does not ask does not read its input.
-            drop(input.write_all(typed.as_bytes()).await);
-            drop(input);
-            child.wait_with_output().await.expect("it ends")
-        }
+        command.stdin(std::fs::File::open(&typing).expect("is there"));
+        command.output().await.expect("it ends")
     };
     let answered = call(&["--ask"], "blue\n").await;
     assert!(answered.status.success(), "{answered:?}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::{Key, now};
-use toolyard_tests::{Host, IdentityProvider, Session, eventually, guests};
+use toolyard_tests::{Host, IdentityProvider, Session, eventually};
 
 async fn until_answered(host: &Host, token: &str, status: u16) -> Answer {
     eventually(&format!("the answer {status}"), || async {
@@ -157,13 +157,7 @@ async fn a_3_a_stream_ends_with_its_token_and_is_resumed_with_the_next() {
 async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
     let maker = Host::with(&[]).await;
     let made = async |args: &[&str]| {
-        let output = tokio::process::Command::new(guests::binary())
-            .arg("token")
-            .args(args)
-            .current_dir(maker.folder())
-            .output()
-            .await
-            .expect("the command runs");
+        let output = maker.command(&[&["token"], args].concat()).await;
         assert!(output.status.success(), "{output:?}");
         let token = String::from_utf8(output.stdout).expect("text").trim().to_owned();
         let said = String::from_utf8(output.stderr).expect("text");

@@ -5,7 +5,7 @@
 
 use super::parked::{client, create_with, request, resuming};
 use rustix::process::{Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use toolyard_tests::host::Setup;
