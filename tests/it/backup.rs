@@ -127,26 +127,24 @@ async fn a_backup_of_a_database_under_load_holds_every_acknowledged_task() {
 async fn stays_encrypted(from: &str, to: &str) {
     const WORD: &str = "geheimwort";
     let keys = "\n[encryption]\nkey-file = \"keys\"\n";
-    let write_key = |folder: &Path| {
+    let write_key = |folder: &Path, digits: &str| {
         let path = folder.join("keys");
-        std::fs::write(&path, "11".repeat(32)).expect("writes");
+        std::fs::write(&path, digits.repeat(32)).expect("writes");
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("sets");
     };
     let from = setup(&format!("{from}{keys}"));
-    write_key(from.plugins().parent().expect("a folder"));
+    write_key(from.plugins().parent().expect("a folder"), "11");
     let (host, session) = from.open().await;
     let id = session.complete("echo", json!({"text": WORD})).await;
     let file = back_up(&host).await;
     let bytes = std::fs::read(&file).expect("reads");
     assert!(!bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes()));
     let target = Target::new(setup(&format!("{to}{keys}")));
-    let other = target.folder.path().join("keys");
-    std::fs::write(&other, "22".repeat(32)).expect("writes");
-    std::fs::set_permissions(&other, Permissions::from_mode(0o600)).expect("sets");
+    write_key(target.folder.path(), "22");
     let refused = target.restore(&file).await;
     assert_eq!(refused.status.code(), Some(1), "{}", err(&refused));
     assert!(err(&refused).contains("encrypted with the key"), "{}", err(&refused));
-    write_key(target.folder.path());
+    write_key(target.folder.path(), "11");
     let restored = target.start_from(&file).await;
     let result = session.at(restored.port()).result("tasks/result", json!({"taskId": id})).await;
     assert_eq!(result["content"][0]["text"], WORD);

@@ -18,6 +18,7 @@ async fn run(args: &[&str]) -> Output {
         .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
         .env("TOOLYARD_DATA", data)
         .current_dir(folder.path())
+        .stdin(std::process::Stdio::null())
         .output()
         .await
         .expect("the command runs")
@@ -332,20 +333,7 @@ async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
 /// P1: the image sets this address for all commands.
 #[tokio::test]
 async fn commands_that_do_not_listen_need_no_token_for_an_address_of_the_network() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let _compiled = Compiled::given_to(&folder.path().join("data"));
-    let run = async |args: &[&str]| {
-        tokio::process::Command::new(guests::binary())
-            .args(args)
-            .args(["--plugins", guests::dist().to_str().expect("text")])
-            .env("TOOLYARD_LISTEN", "0.0.0.0:0")
-            .env("TOOLYARD_DATA", folder.path().join("data"))
-            .current_dir(folder.path())
-            .stdin(std::process::Stdio::null())
-            .output()
-            .await
-            .expect("the command runs")
-    };
+    let run = async |args: &[&str]| run(&[args, &["--set", "listen=0.0.0.0:0"]].concat()).await;
     for args in [
         &["tools"][..],
         &["stdio"],

@@ -17,13 +17,10 @@ async fn until_answered(host: &Host, token: &str, status: u16) -> Answer {
     .await
 }
 
-fn tasks(list: &Value) -> Vec<&str> {
-    list["tasks"]
-        .as_array()
-        .expect("tasks")
-        .iter()
-        .map(|task| task["taskId"].as_str().expect("an id"))
-        .collect()
+/// The ids of the tasks that a session lists.
+async fn tasks(session: &Session) -> Vec<Value> {
+    let list = session.result("tasks/list", json!({})).await;
+    list["tasks"].as_array().expect("tasks").iter().map(|task| task["taskId"].clone()).collect()
 }
 
 /// H-26: the store holds sessions as well as tasks.
@@ -40,16 +37,15 @@ async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_resta
     let renewed = key.sign(&renewed);
     assert_eq!(first.bearing(Some(&renewed)).task(&task).await["status"], "completed");
     let second = Session::open_with(host.port(), &renewed).await;
-    let list = second.result("tasks/list", json!({})).await;
-    assert_eq!(tasks(&list), [task.as_str()]);
+    assert_eq!(tasks(&second).await, [task.as_str()]);
     let other = Session::open_with(host.port(), &provider.token(&key, "bob")).await;
     assert_eq!(other.error("tasks/get", json!({"taskId": task})).await["code"], -32602);
-    assert!(tasks(&other.result("tasks/list", json!({})).await).is_empty());
+    assert!(tasks(&other).await.is_empty());
     let host = host.killed_and_restarted().await;
     let again = first.at(host.port());
     assert_eq!(again.task(&task).await["status"], "completed", "the session is still that of its owner");
     let third = Session::open_with(host.port(), &renewed).await;
-    assert_eq!(tasks(&third.result("tasks/list", json!({})).await), [task.as_str()]);
+    assert_eq!(tasks(&third).await, [task.as_str()]);
     // H-25: a restart does not open the session to other principals either.
     let stolen = again.bearing(Some(&provider.token(&key, "bob")));
     let answer = stolen.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
