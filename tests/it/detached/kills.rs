@@ -55,11 +55,12 @@ async fn rounds_of_kills_lose_no_task_and_no_request_and_send_none_again_without
         let (shape, key, has_session) = (Shape::of(round), format!("k{round}"), chance & 32 == 0);
         let mut relay = client(&folder, has_session).await;
         let asks = chance & 16 == 0 && shape != Shape::Doubts;
+        let sleep = [0, 300, 2_500][(chance % 3) as usize];
         let arguments = match shape {
             Shape::Parts => json!({"parts": 3, "port": port, "key": key}),
             _ => json!({
                 "rounds": 2, "port": port, "key": key,
-                "hostSleep": [0, 300, 2_500][(chance % 3) as usize],
+                "hostSleep": sleep,
                 "ask": if asks { json!(1) } else { json!(false) },
             }),
         };
