@@ -81,51 +81,44 @@ fn update(section: &str, rows: &[Row<'_>]) {
 
 /// How many cases of each suite have each verdict.
 fn counts(rows: &[Row<'_>]) -> String {
-    let mut suites = Vec::<(String, BTreeMap<&str, usize>)>::new();
-    for row in rows {
-        let name = row.column();
-        if suites.last().is_none_or(|(last, _)| *last != name) {
-            suites.push((name, BTreeMap::new()));
-        }
-        let (_, counts) = suites.last_mut().expect("one is there");
-        *counts.entry(row.verdict).or_default() += 1;
-    }
     let mut lines = String::new();
-    for (name, counts) in suites {
+    for suite in rows.chunk_by(|row, next| row.column() == next.column()) {
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for row in suite {
+            *counts.entry(row.verdict).or_default() += 1;
+        }
         let counts: Vec<_> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
-        let _ = writeln!(lines, "- {name}: {}", counts.join(", "));
+        let _ = writeln!(lines, "- {}: {}", suite[0].column(), counts.join(", "));
     }
     lines
 }
 
+/// Each of these once, in their order.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.fold(Vec::new(), |mut found, one| {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+        found
+    })
+}
+
 /// A row for each case with the verdict of each client, and below it why a verdict is not "ok".
 fn matrix(rows: &[Row<'_>]) -> String {
-    let (mut columns, mut cases) = (Vec::new(), Vec::new());
-    for row in rows {
-        let column = row.column();
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
-        if !cases.contains(&row.case) {
-            cases.push(row.case);
-        }
-    }
+    let columns = distinct(rows.iter().map(Row::column));
     let mut table = format!("| case | {} |\n|{}\n", columns.join(" | "), " --- |".repeat(columns.len() + 1));
-    for case in &cases {
+    for case in distinct(rows.iter().map(|row| row.case)) {
         let verdict = |column: &String| {
-            let row = rows.iter().find(|row| row.case == *case && row.column() == *column);
+            let row = rows.iter().find(|row| row.case == case && row.column() == *column);
             row.map_or("–", |row| row.verdict)
         };
         let verdicts: Vec<_> = columns.iter().map(verdict).collect();
         let _ = writeln!(table, "| {case} | {} |", verdicts.join(" | "));
     }
-    let mut reasons = Vec::new();
-    for row in rows.iter().filter(|row| row.verdict != "ok") {
-        let reason = format!("- {}, {}: {}", row.client, row.case, row.remark.replace('<', "\\<"));
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
+    let failed = rows.iter().filter(|row| row.verdict != "ok");
+    let reasons = distinct(
+        failed.map(|row| format!("- {}, {}: {}", row.client, row.case, row.remark.replace('<', "\\<"))),
+    );
     if !reasons.is_empty() {
         let _ = writeln!(table, "\n{}", reasons.join("\n"));
     }
