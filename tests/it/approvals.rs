@@ -23,7 +23,7 @@ async fn waiting(session: &Session, text: &str) -> String {
 }
 
 /// Runs a command on a terminal of its own, and types this line into it.
-pub(crate) async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, String) {
+async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, String) {
     let data = host.data();
     let words: Vec<String> = [toolyard_tests::guests::binary().display().to_string()]
         .into_iter()

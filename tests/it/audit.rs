@@ -4,30 +4,22 @@
 use crate::questions::{accepted, everything, form, scripted};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually};
 
-/// The lines of a log and of its rotated files, the oldest first.
-fn lines(file: &Path) -> Vec<Value> {
-    let aside = |number: u32| {
-        file.with_file_name(format!("{}.{number}", file.file_name().expect("a file").display()))
-    };
+/// All entries of this host's log and of its rotated files, the oldest first.
+pub fn log(host: &Host) -> Vec<Value> {
+    let aside = (1..=50).rev().map(|number| format!("audit.jsonl.{number}"));
     let mut text = String::new();
-    for file in (1..=50).rev().map(aside).chain([file.to_owned()]) {
-        text += &std::fs::read_to_string(file).unwrap_or_default();
+    for name in aside.chain(["audit.jsonl".to_owned()]) {
+        text += &std::fs::read_to_string(host.data().join(name)).unwrap_or_default();
     }
     // The host may still be writing the last line.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     text[..whole].lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
-}
-
-/// All entries of this host's log.
-pub fn log(host: &Host) -> Vec<Value> {
-    lines(&host.data().join("audit.jsonl"))
 }
 
 /// The lines about this task, once `last` is the event of the last one.
@@ -58,29 +50,8 @@ async fn t_43_the_life_of_a_task_is_in_the_log_and_nothing_that_was_said_in_it()
         actions(&said),
         ["task.created", "question.asked", "question.answered", "task.ended", "task.retrieved"]
     );
-    let mut ids = BTreeSet::new();
-    for line in &said {
-        let members: BTreeSet<&str> =
-            line.as_object().expect("an object").keys().map(String::as_str).collect();
-        let mut expected: BTreeSet<&str> =
-            ["id", "at", "action", "principal", "owner", "session", "task", "tool", "digest", "status"]
-                .into();
-        match line["action"].as_str() {
-            Some("question.asked") => expected.extend(["question", "method"]),
-            Some("question.answered") => expected.extend(["question", "reason"]),
-            _ => {}
-        }
-        assert_eq!(members, expected, "{line}");
-        assert_eq!((&line["owner"], &line["tool"]), (&json!("anonymous"), &json!("script")));
-        assert!(line["at"].as_str().expect("a time").ends_with('Z'));
-        assert!(ids.insert(line["id"].as_str().expect("an id").to_owned()), "an id came twice");
-        assert_eq!(line["session"].as_str().expect("a fingerprint").len(), 16);
-    }
-    assert_eq!(said[0]["principal"], "anonymous");
-    assert_eq!((&said[1]["question"], &said[1]["method"]), (&json!("colour"), &json!("elicitation/create")));
-    assert_eq!((&said[2]["principal"], &said[2]["reason"]), (&json!("anonymous"), &json!("answered")));
-    assert_eq!(said[3]["principal"], "host");
-    assert_eq!(said[3]["status"], said[4]["status"]);
+    assert!(said.iter().all(|line| line["owner"] == "anonymous" && line["tool"] == "script"), "{said:?}");
+    assert_eq!((&said[0]["principal"], &said[3]["principal"]), (&json!("anonymous"), &json!("host")));
     let text = std::fs::read_to_string(host.data().join("audit.jsonl")).expect("the log");
     for secret in ["hush", "Deploy", "accept", session.id()] {
         assert!(!text.contains(secret), "the log tells `{secret}`");
@@ -110,14 +81,11 @@ async fn t_43_no_line_of_an_acknowledged_change_is_lost_to_kill_9() {
     }
     host.signal(Signal::TERM);
     assert!(host.ended().await.success());
-    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in log(&host) {
-        let text = |member: &str| line[member].as_str().unwrap_or_default().to_owned();
-        found.entry(text("task")).or_default().insert(text("action"));
-    }
-    let both: BTreeSet<String> = ["task.created", "task.cancelled"].map(str::to_owned).into();
+    let log = log(&host);
     for task in acknowledged {
-        assert_eq!(found.get(&task), Some(&both), "of {task}");
+        let of_task = log.iter().filter(|line| line["task"] == task);
+        let found: BTreeSet<_> = of_task.filter_map(|line| line["action"].as_str()).collect();
+        assert_eq!(found, BTreeSet::from(["task.created", "task.cancelled"]), "of {task}");
     }
 }
 

@@ -11,7 +11,6 @@ use std::process::Command;
 use toolyard_tests::guests::{folder_with_toolyard, root};
 
 /// The content of a fenced block.
-#[derive(Debug)]
 enum Block {
     /// A script to run.
     Run(String),
@@ -154,19 +153,4 @@ runs! {
     the_first_plugin_in_python => async { follow("python") };
     #[ignore = "nightly: languages"]
     the_first_plugin_in_go => async { follow("go") };
-}
-
-#[test]
-fn pages_are_read_as_they_are_shown() {
-    let page = "x\n```sh\na\nb\n```\n```text\nc…\n```\n<!-- not run: why -->\n```sh\nd\n```\n```c file=src/e.c\nf\n```\n```sh\ng\n```\n";
-    let blocks = blocks(page);
-    assert!(
-        matches!(&blocks[..], [Block::Run(a), Block::Printed(c), Block::File(e, f), Block::Run(g)]
-            if a == "a\nb\n" && c == "c…\n" && e == Path::new("src/e.c") && f == "f\n" && g == "g\n"),
-        "{blocks:?}"
-    );
-    assert!(
-        is_like("ok  counts 3 ms", "ok  counts …") && is_like("6 words", "…6 words…") && is_like("a", "a")
-    );
-    assert!(!is_like("nok", "ok…") && !is_like("ab", "a") && !is_like("5 words", "…6 words…"));
 }

@@ -11,7 +11,7 @@ use crate::clients::{Client, finished};
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::{Host, Session, Sink, guests};
+use toolyard_tests::{Host, Sink, guests};
 
 /// Whether tests take the times of real clients.
 fn is_full() -> bool {
@@ -31,12 +31,9 @@ fn bridge_times() -> (u64, u64) {
 
 /// A host with the bridge and its [`bridge_times`].
 fn with_scaled_times(setup: Setup) -> Setup {
-    let setup = setup.set("bridge.enabled", "true");
     let (after, wait) = bridge_times();
-    if is_full() {
-        return setup;
-    }
-    setup.set("bridge.after", &format!("{after}ms")).set("bridge.wait", &format!("{wait}ms"))
+    let setup = setup.set("bridge.enabled", "true").set("bridge.after", &format!("{after}ms"));
+    setup.set("bridge.wait", &format!("{wait}ms"))
 }
 
 /// A host with the plugin `probe` and the fixture `effects`.
@@ -66,28 +63,4 @@ async fn drive(client: &Client, host: &Host, mode: &[&str], params: &Value, toke
 /// The first text of a result.
 fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"))
-}
-
-/// The arguments with which the text of a result asks for a call of this tool.
-fn instruction(result: &Value, tool: &str) -> Value {
-    let (_, json) =
-        text(result).split_once(&format!("call {tool} with ")).unwrap_or_else(|| panic!("{result}"));
-    let first = serde_json::Deserializer::from_str(json).into_iter().next();
-    first.expect("arguments").unwrap_or_else(|error| panic!("{error}: {json}"))
-}
-
-/// The id of the task that continues a call.
-fn handed_off(result: &Value) -> String {
-    assert_eq!(result["isError"], false, "a hand-off is no failure: {result}");
-    instruction(result, "task_wait")["task_id"].as_str().expect("an id").to_owned()
-}
-
-/// Calls `task_wait` until the task has ended; returns its result.
-async fn collect(session: &Session, task: &str) -> Value {
-    loop {
-        let result = session.call("task_wait", json!({"task_id": task})).await;
-        if !text(&result).contains("is still running") {
-            return result;
-        }
-    }
 }

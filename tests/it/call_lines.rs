@@ -4,17 +4,12 @@ use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, eventually, guests};
 
-/// The events of the log with one of these names.
-fn events(host: &Host, names: &[&str]) -> Vec<Value> {
-    let log = host.log();
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter(|line| names.iter().any(|name| line["event"] == *name)).collect()
-}
-
-/// Waits until so many events have these names.
+/// Waits until so many events of the log have one of these names.
 async fn until(host: &Host, names: &[&str], count: usize) -> Vec<Value> {
     eventually(&format!("{count} of {names:?}"), || async {
-        let found = events(host, names);
+        let log = host.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let found: Vec<_> = lines.filter(|line| names.iter().any(|name| line["event"] == *name)).collect();
         (found.len() >= count).then_some(found)
     })
     .await
@@ -55,20 +50,4 @@ async fn each_finished_call_is_a_line_with_its_caller_its_outcome_and_its_times(
     let names: Vec<_> = ends.iter().map(|line| line["event"].as_str().unwrap_or_default()).collect();
     assert_eq!(names, ["host.started", "shutdown.signal", "host.stopped"]);
     assert_eq!(ends[1]["signal"], "SIGTERM");
-}
-
-#[tokio::test]
-async fn calls_above_the_rate_are_counted_instead() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("log.format", "json").set("log.rate", "3");
-    let (host, session) = setup.open().await;
-    eventually("a line that counts the others", || async {
-        for _ in 0..20 {
-            session.call("echo", json!({"text": "x"})).await;
-        }
-        events(&host, &["call.not_logged"]).first().cloned()
-    })
-    .await;
-    let counted = events(&host, &["call.not_logged"]);
-    assert!(counted[0]["count"].as_u64().is_some_and(|count| count > 0), "{counted:?}");
-    assert_eq!(counted[0]["setting"], "log.rate");
 }

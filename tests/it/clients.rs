@@ -133,12 +133,7 @@ pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {
     command
 }
 
-/// Asserts that the tap on the pipe has found no fault.
-pub fn expect_clean(folder: &Path) {
-    expect_clean_since("InitializeResult", folder);
-}
-
-/// As [`expect_clean`], for a first message other than `InitializeResult`.
+/// Asserts that the tap on the pipe has found no fault since a first answer of this type.
 pub fn expect_clean_since(beginning: &str, folder: &Path) {
     if schema::Schema::official().is_none() {
         return;
@@ -197,7 +192,7 @@ async fn over_stdio(client: &Client, setup: Setup) {
     let mut target = vec!["stdio"];
     target.extend(command.iter().map(String::as_str));
     client.run(&target).await;
-    expect_clean(folder.path());
+    expect_clean_since("InitializeResult", folder.path());
 }
 
 runs! {

@@ -7,7 +7,7 @@ use crate::questions::{accepted, everything, form, open};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::Setup;
 use toolyard_tests::postgres::{self, Flushing, Server};
 use toolyard_tests::stateless::Client;
 use toolyard_tests::tokens::{stanza, token};
@@ -257,40 +257,4 @@ async fn an_address_that_leads_nowhere_is_explained_without_its_password() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("127.0.0.1") && said.contains("check the address"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
-}
-
-/// A9: any host continues a task that waited without a run, on the component on which it began.
-#[tokio::test]
-async fn another_host_continues_a_task_that_resumes_on_the_component_on_which_it_began() {
-    let Some(cluster) = Cluster::on_shared() else { return };
-    let host = |fixture: &str| {
-        let setup = cluster.bare().set("admin.listen", "127.0.0.1:0");
-        let setup = setup.manifest("chances", "[task]\ndurability = \"resume\"");
-        install_as(&guests::fixture(fixture), &setup.plugins(), "chances.wasm");
-        setup
-    };
-    let mut a = host("chances").start().await;
-    let on_a = open(&a, everything()).await;
-    let order = json!({"rounds": 2, "ask": true, "hostSleep": 100});
-    let parked = on_a.create("chances", order.clone()).await;
-    on_a.until(&parked, "input_required").await;
-    eventually("the run to end", || async { (a.runs().await == 0).then_some(()) }).await;
-    // This one has a run when its host dies.
-    let running = on_a.create("chances", json!({"rounds": 20, "hostSleep": 200})).await;
-    let b = host("chances_next").start().await;
-    a.kill().await;
-    let on_b = on_a.at(b.port());
-    for key in ["q0", "q1"] {
-        let mut call = on_b.begin("tasks/result", json!({"taskId": parked})).await;
-        let question = call.next_of("elicitation/create").await;
-        on_b.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
-        if key == "q1" {
-            assert!(call.answer().await.0["result"].to_string().contains("accept"));
-        }
-    }
-    for id in [&parked, &running] {
-        on_b.until(id, "completed").await;
-        let result = on_b.result("tasks/result", json!({"taskId": id})).await.to_string();
-        assert!(result.contains("first") && !result.contains("next"), "{result}");
-    }
 }

@@ -18,6 +18,7 @@ async fn run(args: &[&str]) -> Output {
         .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
         .env("TOOLYARD_DATA", data)
         .current_dir(folder.path())
+        .stdin(std::process::Stdio::null())
         .output()
         .await
         .expect("the command runs")
@@ -36,22 +37,15 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     let help = run(&["--help"]).await;
     assert_eq!(help.status.code(), Some(0));
     let text = out(&help);
-    for word in
-        "serve stdio check tools call tasks TOOLYARD_PLUGINS".split(' ').chain(["Exit codes", "key: plugins"])
-    {
+    for word in ["TOOLYARD_PLUGINS", "Exit codes", "key: plugins"] {
         assert!(text.contains(word), "{word}:\n{text}");
     }
-    let serve = out(&run(&["serve", "--help"]).await);
-    assert!(serve.contains("TOOLYARD_LISTEN"), "{serve}");
-    assert!(!serve.contains("--plugins") && serve.contains("Global options: toolyard --help"), "{serve}");
     // The environment of these commands names the folders.
     let alone = run(&[]).await;
     assert!(
         alone.status.code() == Some(2) && err(&alone).contains("Commands to operate a host:"),
         "{alone:?}"
     );
-    let usage = err(&run(&["token"]).await);
-    assert!(usage.contains("Usage: toolyard token <NAME>"), "{usage}");
     assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
 }
 
@@ -106,6 +100,7 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["grants", "list", "--store", "memory"], "memory"),
         (&["tools", "--log", "verbose"], "unknown level `verbose`"),
         (&["stdio", "--log", "info,debugg"], "unknown level `debugg`"),
+        (&["stdio", "--detach", "--store", "memory"], "--store sqlite"),
     ] {
         let output = run(args).await;
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
@@ -263,22 +258,14 @@ async fn a_port_that_is_taken_is_said() {
 
 #[tokio::test]
 async fn a_call_from_the_shell_asks_its_questions_there() {
-    let setup = Setup::probe();
-    let (folder, args) = setup.into_parts();
-    let call = |extra: &'static [&'static str], typed: &'static str| {
+    let (folder, args) = Setup::probe().into_parts();
+    let typing = folder.path().join("typed");
+    let call = async |extra: &[&str], typed: &str| {
+        std::fs::write(&typing, typed).expect("writes");
         let mut command = toolyard_tests::host::command("call", folder.path(), &args);
         command.args(["ask", r#"{"question":"Which colour?"}"#]).args(extra);
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        command.stderr(std::process::Stdio::piped());
-        async move {
-            use tokio::io::AsyncWriteExt as _;
-            let mut child = command.spawn().expect("the host starts");
-            let mut input = child.stdin.take().expect("piped");
-            // The write may fail: a process that does not ask does not read its input.
-            drop(input.write_all(typed.as_bytes()).await);
-            drop(input);
-            child.wait_with_output().await.expect("it ends")
-        }
+        command.stdin(std::fs::File::open(&typing).expect("is there"));
+        command.output().await.expect("it ends")
     };
     let answered = call(&["--ask"], "blue\n").await;
     assert!(answered.status.success(), "{answered:?}");
@@ -346,20 +333,7 @@ async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
 /// P1: the image sets this address for all commands.
 #[tokio::test]
 async fn commands_that_do_not_listen_need_no_token_for_an_address_of_the_network() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let _compiled = Compiled::given_to(&folder.path().join("data"));
-    let run = async |args: &[&str]| {
-        tokio::process::Command::new(guests::binary())
-            .args(args)
-            .args(["--plugins", guests::dist().to_str().expect("text")])
-            .env("TOOLYARD_LISTEN", "0.0.0.0:0")
-            .env("TOOLYARD_DATA", folder.path().join("data"))
-            .current_dir(folder.path())
-            .stdin(std::process::Stdio::null())
-            .output()
-            .await
-            .expect("the command runs")
-    };
+    let run = async |args: &[&str]| run(&[args, &["--set", "listen=0.0.0.0:0"]].concat()).await;
     for args in [
         &["tools"][..],
         &["stdio"],

@@ -23,8 +23,9 @@ fn can_ask() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-async fn open(capabilities: Value) -> (Host, Session) {
-    Setup::probe().manifest("probe", CONFIRM).set("console.listen", "127.0.0.1:0").open_as(capabilities).await
+/// The probe with its [`CONFIRM`] and a console.
+fn confirming() -> Setup {
+    Setup::probe().manifest("probe", CONFIRM).set("console.listen", "127.0.0.1:0")
 }
 
 /// A new login link: its origin and its code.
@@ -92,6 +93,18 @@ impl Sender {
         headers.extend(more);
         self.send(hyper::Method::POST, path, body.to_owned(), &headers).await
     }
+
+    /// Sends the form with this action on a page, with further fields.
+    async fn act(&self, page: &str, action: &str, fields: &str) -> Answer {
+        let hidden = form(&self.get(page).await.1, action);
+        self.post(action, &format!("{hidden}&{fields}"), &[]).await
+    }
+}
+
+/// The hidden fields of the form with this action on a page.
+fn form(page: &str, action: &str) -> String {
+    let fingerprint = fingerprint(page).map(|found| format!("&fingerprint={found}"));
+    format!("token={}{}", token(page, action), fingerprint.unwrap_or_default())
 }
 
 /// The token of the form with this action on a page.
@@ -155,7 +168,7 @@ fn audit_entries(host: &Host, action: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() {
-    let (host, session) = open(can_ask()).await;
+    let (host, session) = confirming().open_as(can_ask()).await;
     let spins = session.create("spin", json!({"ms": 600_000})).await;
     let asks = session.create("ask", json!({"question": "Name?"})).await;
     session.until(&asks, "input_required").await;
@@ -180,17 +193,14 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
     assert_eq!(ada.get("/tasks").await.0, 200, "still logged in");
     // The valid ones work.
     for (action, page) in actions.iter().skip(2) {
-        let shown = ada.get(page).await.1;
-        let valid = token(&shown, action);
-        // An approval of another call decides nothing.
-        let other = format!("token={valid}&fingerprint={}", "00".repeat(32));
         if action.ends_with("/approve") {
+            // An approval of another call decides nothing.
+            let valid = token(&ada.get(page).await.1, action);
+            let other = format!("token={valid}&fingerprint={}", "00".repeat(32));
             assert_eq!(ada.post(action, &other, &[]).await.status, 303);
             assert_eq!(session.task(&approved).await["status"], "input_required");
         }
-        let fingerprint = fingerprint(&shown).unwrap_or_default();
-        let body = format!("token={valid}&key=answer&do=decline&fingerprint={fingerprint}&note=No.");
-        let done = ada.post(action, &body, &[]).await;
+        let done = ada.act(page, action, "key=answer&do=decline&note=No.").await;
         assert_eq!(done.status, 303, "{action}");
     }
     session.until(&spins, "cancelled").await;
@@ -212,7 +222,7 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
 
 #[tokio::test]
 async fn reading_changes_nothing_and_other_names_are_not_served() {
-    let (mut host, session) = open(can_ask()).await;
+    let (mut host, session) = confirming().open_as(can_ask()).await;
     let asks = session.create("ask", json!({"question": "Name?"})).await;
     session.until(&asks, "input_required").await;
     let before = session.result("tasks/list", json!({})).await;
@@ -272,12 +282,8 @@ async fn a_person_uses_it_in_a_browser() {
         schema::skipped("the browser for the console is not installed: run tests/console/install.sh");
         return;
     }
-    let (host, session) = Setup::probe()
-        .with(&[toolyard_tests::guests::fixture("versioned_v1")])
-        .manifest("probe", CONFIRM)
-        .set("console.listen", "127.0.0.1:0")
-        .open_as(can_ask())
-        .await;
+    let setup = confirming().with(&[toolyard_tests::guests::fixture("versioned_v1")]);
+    let (host, session) = setup.open_as(can_ask()).await;
     let hostile =
         "<script>alert(1)</script><img src=x onerror=alert(2)> \u{202e}\u{0}[x](javascript:alert(3))";
     // The first call is `/calls/1`.
@@ -321,13 +327,8 @@ async fn a_person_uses_it_in_a_browser() {
 /// As at claude.ai: the client knows neither tasks nor elicitation.
 #[tokio::test]
 async fn a_question_and_an_approval_of_a_client_that_cannot_be_asked_are_settled_at_the_console() {
-    let (host, session) = Setup::probe()
-        .manifest("probe", CONFIRM)
-        .set("console.listen", "127.0.0.1:0")
-        .set("console.names", "console.example.com")
-        .set("bridge.enabled", "true")
-        .open()
-        .await;
+    let setup = confirming().set("console.names", "console.example.com").set("bridge.enabled", "true");
+    let (host, session) = setup.open().await;
     let ada = Sender::logged_in(&host).await;
     for (tool, arguments, action, answer, expected) in [
         (
@@ -350,11 +351,8 @@ async fn a_question_and_an_approval_of_a_client_that_cannot_be_asked_are_settled
         assert_eq!(leads.header("location"), format!("/tasks/{id}"));
         let leads = ada.send(hyper::Method::GET, &shortcut, String::new(), &[("cookie", "")]).await;
         assert_eq!(leads.header("location"), format!("{}/tasks/{id}", ada.origin()));
-        let (_, shown) = ada.get(&format!("/tasks/{id}")).await;
-        let action = format!("/tasks/{id}/{action}");
-        let fingerprint = fingerprint(&shown).unwrap_or_default();
-        let body = format!("token={}&fingerprint={fingerprint}&{answer}", token(&shown, &action));
-        assert_eq!(ada.post(&action, &body, &[]).await.status, 303);
+        let acted = ada.act(&format!("/tasks/{id}"), &format!("/tasks/{id}/{action}"), answer).await;
+        assert_eq!(acted.status, 303);
         let done = session.call("task_wait", json!({"task_id": id})).await;
         assert!(done.to_string().contains(expected), "{done}");
     }
@@ -380,12 +378,7 @@ async fn log_in(host: &Host, name: &str) -> Sender {
 async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
     let config = [("vera", "viewer", ""), ("petra", "approver", ""), ("carla", "viewer", "contents = true")]
         .map(|(name, role, rest)| user(name, role, rest));
-    let (host, session) = Setup::probe()
-        .manifest("probe", CONFIRM)
-        .config(&config.concat())
-        .set("console.listen", "127.0.0.1:0")
-        .open_as(can_ask())
-        .await;
+    let (host, session) = confirming().config(&config.concat()).open_as(can_ask()).await;
     let waits = session.create("wait", json!({"ms": 4_321})).await;
     let page = format!("/tasks/{waits}");
     let (vera, carla) = (log_in(&host, "vera").await, log_in(&host, "carla").await);
@@ -396,13 +389,10 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
         assert_eq!(shown.contains("/approve\""), decides);
         assert!(!shown.contains("/cancel\""), "only an admin cancels");
     }
-    let (_, shown) = petra.get(&page).await;
     let action = format!("{page}/approve");
-    let body = |form: &str| {
-        format!("token={}&fingerprint={}", token(form, &action), fingerprint(form).expect("one"))
-    };
-    assert_eq!(vera.post(&action, &body(&shown), &[]).await.status, 403, "with the form of another login");
-    assert_eq!(petra.post(&action, &body(&shown), &[]).await.status, 303);
+    let hers = form(&petra.get(&page).await.1, &action);
+    assert_eq!(vera.post(&action, &hers, &[]).await.status, 403, "with the form of another login");
+    assert_eq!(petra.post(&action, &hers, &[]).await.status, 303);
     session.until(&waits, "completed").await;
     let names_her = || async {
         let given = audit_entries(&host, "approval.given").pop()?;
@@ -419,48 +409,30 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
 /// Two people see each call: who made it at the console does not approve it.
 #[tokio::test]
 async fn a_login_does_not_approve_the_call_that_it_made() {
-    let setup = Setup::probe().manifest("probe", CONFIRM).set("console.listen", "127.0.0.1:0");
-    let setup = setup.config(&["ada", "eve"].map(|name| user(name, "admin", "")).concat());
+    let setup = confirming().config(&["ada", "eve"].map(|name| user(name, "admin", "")).concat());
     let (host, _session) = setup.set("console.not-own", "true").open_as(json!({})).await;
     let (ada, eve) = (log_in(&host, "ada").await, log_in(&host, "eve").await);
-    let valid = token(&ada.get("/try/wait").await.1, "/try/wait");
-    let tried = ada.post("/try/wait", &format!("token={valid}&f.ms=1&how=task"), &[]).await;
+    let tried = ada.act("/try/wait", "/try/wait", "f.ms=1&how=task").await;
     let task = tried.header("location").to_owned();
     assert_eq!(tried.status, 303, "{task}");
     let approve = async |who: &Sender| {
-        let (_, shown) = who.get(&task).await;
         let action = format!("{task}/approve");
-        if !shown.contains(&format!("action=\"{action}\"")) {
+        if !who.get(&task).await.1.contains(&format!("action=\"{action}\"")) {
             return 403;
         }
-        let body =
-            format!("token={}&fingerprint={}", token(&shown, &action), fingerprint(&shown).expect("one"));
-        who.post(&action, &body, &[]).await.status.as_u16()
+        who.act(&task, &action, "").await.status.as_u16()
     };
     assert_eq!(approve(&ada).await, 403);
     assert_eq!(approve(&eve).await, 303);
     eventually("its end", || async { ada.get(&task).await.1.contains("completed").then_some(()) }).await;
 }
 
-/// The history needs the console, and the console shows what the settings keep.
 #[tokio::test]
-async fn plain_calls_are_shown_with_what_the_host_did_for_them() {
-    let (host, session) = Setup::probe()
-        .set("console.listen", "127.0.0.1:0")
-        .set("console.capture", "all")
-        .open_as(json!({}))
-        .await;
+async fn a_plain_call_is_shown_with_what_the_settings_keep_of_it() {
+    let setup = Setup::probe().set("console.listen", "127.0.0.1:0").set("console.capture", "all");
+    let (host, session) = setup.open_as(json!({})).await;
     session.call("echo", json!({"text": "a < b"})).await;
-    session.call("fail", json!({"message": "no"})).await;
-    let id = session.create("wait", json!({"ms": 1})).await;
-    session.until(&id, "completed").await;
-    let ada = Sender::logged_in(&host).await;
-    let (_, list) = ada.get("/calls").await;
-    assert!(list.contains("this host only") && list.contains("href=\"/calls/2\""), "{list}");
-    assert!(!list.contains("href=\"/calls/3\""), "a task is no plain call: {list}");
-    let (_, failed) = ada.get("/calls?show=failed").await;
-    assert!(failed.contains("/calls/2\"") && !failed.contains("/calls/1\""), "{failed}");
-    let (_, echoed) = ada.get("/calls/1").await;
+    let (_, echoed) = Sender::logged_in(&host).await.get("/calls/1").await;
     assert!(echoed.contains("a &lt; b"), "{echoed}");
 }
 
@@ -469,12 +441,7 @@ async fn plain_calls_are_shown_with_what_the_host_did_for_them() {
 async fn the_pictures_of_the_docs_show_every_page() {
     let pictures = root().join("host/docs/pictures");
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        let (host, session) = Setup::probe()
-            .manifest("probe", CONFIRM)
-            .with(&[plugin("csv")])
-            .set("console.listen", "127.0.0.1:0")
-            .open_as(can_ask())
-            .await;
+        let (host, session) = confirming().with(&[plugin("csv")]).open_as(can_ask()).await;
         for (tool, arguments) in [
             ("csv_profile", json!({"text": "name,age\nAda,36\nGrace,85"})),
             ("fail", json!({"message": "The service answered 503: try again later."})),

@@ -3,7 +3,6 @@
 //! restart. A sink outside of the host counts the effects.
 
 mod answers;
-mod database;
 mod resume;
 mod runs;
 
@@ -53,6 +52,14 @@ impl Scene {
         Some(id.unwrap_or_else(|| panic!("a task: {created}")).to_owned())
     }
 
+    /// The id of a task whose host may have died before it told the id.
+    async fn known(&self, id: Option<String>) -> String {
+        match id {
+            Some(id) => id,
+            None => self.tasks().await.remove(0),
+        }
+    }
+
     /// Starts another host on the same folder, instead of the one that was killed.
     async fn restart(&mut self) {
         self.host.was_killed().await;
@@ -95,6 +102,14 @@ impl Scene {
     async fn outcome(&self, id: &str) -> Value {
         let result = self.session.result("tasks/result", json!({"taskId": id})).await;
         serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
+    }
+
+    /// The task of `once` has failed honestly, and that of `again` has ended in its second run.
+    async fn ended(&self, tool: &str, id: &str) {
+        match tool {
+            "once" => self.failed_honestly(id).await,
+            _ => assert_eq!(self.outcome(id).await["attempt"], 2),
+        }
     }
 
     /// The task has failed because its host stopped, and its message says what the host knows about its

@@ -5,7 +5,6 @@ mod cluster;
 use serde_json::{Value, json};
 use std::path::Path;
 use tokio::process::Command;
-use toolyard_tests::Stdio;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install};
 
@@ -46,8 +45,8 @@ async fn a_plugin_without_a_library_builds_is_served_and_greets() {
     session.complete("greet", json!({"name": "world"})).await;
 }
 
-#[tokio::test]
-async fn the_client_configurations_lead_to_a_server() {
+#[test]
+fn the_client_configurations_lead_to_a_server() {
     let http: Value = serde_json::from_str(&text("examples/clients/http.json")).expect("JSON");
     let server = &http["mcpServers"]["toolyard"];
     assert_eq!(
@@ -58,7 +57,4 @@ async fn the_client_configurations_lead_to_a_server() {
     let server = &stdio["mcpServers"]["toolyard"];
     assert_eq!(server["command"], "toolyard");
     assert_eq!(server["args"], json!(["stdio", "--plugins", "./plugins/dist"]));
-    let mut client = Stdio::open(Setup::probe()).await;
-    let tools = client.request("tools/list", json!({})).await;
-    assert!(!tools["result"]["tools"].as_array().expect("tools").is_empty());
 }

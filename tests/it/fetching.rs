@@ -11,17 +11,13 @@ struct Web {
 }
 
 impl Web {
-    /// `SITE` in the manifest stands for the port of the site.
-    async fn with(manifest: &str) -> Self {
+    /// With the grant of this site alone.
+    async fn granted() -> Self {
         let site = Site::start().await;
-        let manifest = manifest.replace("SITE", &site.port().to_string());
+        let manifest = format!("[http]\nallow = [\"localhost:{}\"]", site.port());
         let setup = Setup::new().with(&[guests::plugin("fetch")]).manifest("fetch", &manifest);
         let (host, session) = setup.open().await;
         Self { site, _host: host, session }
-    }
-
-    async fn granted() -> Self {
-        Self::with("[http]\nallow = [\"localhost:SITE\"]").await
     }
 
     async fn fetch(&self, path: &str, more: Value) -> Value {
@@ -33,23 +29,6 @@ impl Web {
 
 fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("text: {result}"))
-}
-
-#[tokio::test]
-async fn a_page_comes_as_markdown_with_what_is_known_of_it() {
-    let web = Web::granted().await;
-    let result = web.fetch("/page", json!({})).await;
-    assert_eq!(result["isError"], false, "{result}");
-    for part in ["# Hello", "**bold**", "\u{2014}", "[link](/other)"] {
-        assert!(text(&result).contains(part), "{result}");
-    }
-    assert!(!text(&result).contains("hidden"), "{result}");
-    let known = &result["structuredContent"];
-    assert_eq!((&known["title"], &known["status"]), (&"A page".into(), &200.into()));
-    assert_eq!((&known["finalUrl"], &known["truncated"]), (&web.site.url("/page").into(), &false.into()));
-    let plain = web.fetch("/page", json!({ "format": "text" })).await;
-    assert!(text(&plain).starts_with("Hello\nSome bold words"), "{plain}");
-    assert!(text(&web.fetch("/page", json!({ "format": "raw" })).await).starts_with("<html>"));
 }
 
 #[tokio::test]
@@ -67,17 +46,6 @@ async fn redirects_are_followed_as_far_as_they_are_granted() {
     }
     let result = web.fetch("/redirect?file:///etc/passwd", json!({})).await;
     assert!(result["isError"] == true && text(&result).contains("nowhere"), "{result}");
-}
-
-#[tokio::test]
-async fn as_shipped_nothing_is_granted_and_the_error_says_what_to_do() {
-    let shipped = std::fs::read_to_string(guests::root().join("plugins/fetch/fetch.toml")).expect("shipped");
-    let web = Web::with(&shipped).await;
-    let result = web.fetch("/page", json!({})).await;
-    assert_eq!(result["isError"], true);
-    let entry = format!("\"localhost:{}\"", web.site.port());
-    assert!(text(&result).contains(&entry), "{result}");
-    assert!(web.site.seen().is_empty());
 }
 
 #[tokio::test]

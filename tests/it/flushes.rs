@@ -57,14 +57,8 @@ impl Reader {
 /// Starts to trace all threads of a host; `None` if tracing is impossible.
 async fn watch(host: &Host, trace: &Path) -> Option<Child> {
     let mut strace = Command::new("strace");
-    strace.args([
-        "-f",
-        "-y",
-        "-s",
-        "16",
-        "-e",
-        "trace=fsync,fdatasync,read,recvfrom,write,writev,sendto,sendmsg",
-    ]);
+    let calls = "trace=fsync,fdatasync,read,recvfrom,write,writev,sendto,sendmsg";
+    strace.args(["-f", "-y", "-s", "16", "-e", calls]);
     strace.arg("-o").arg(trace).arg("-p").arg(host.pid().to_string()).kill_on_drop(true);
     let mut strace = strace.stdin(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
     let threads = format!("/proc/{}/task", host.pid());

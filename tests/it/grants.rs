@@ -1,19 +1,12 @@
-//! Permanent permissions: to which principals they apply, when they survive, and how the operator revokes
-//! them (`toolyard grants`).
+//! Permanent permissions, as the operator lists and revokes them (`toolyard grants`).
 
 use crate::command_line::{err, out};
-use crate::permissions::{ASK, allowed, call_saying, files, refused, unasked};
+use crate::permissions::{ASK, allowed, call_saying, files, refused};
 use crate::questions::everything;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session};
-
-/// As [`files`], for alice and bob.
-fn shared() -> Setup {
-    files(ASK).config(&[stanza("alice", &[]), stanza("bob", &[])].concat())
-}
 
 async fn open_as(host: &Host, name: &str) -> Session {
     Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
@@ -27,21 +20,8 @@ async fn listed(host: &Host, args: &[&str]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_grant_is_its_persons_in_every_session_and_after_a_restart_and_nobody_elses() {
-    let host = shared().start().await;
-    allowed(&call_saying(&open_as(&host, "alice").await, "always").await);
-    refused(&call_saying(&open_as(&host, "bob").await, "never").await, "is never allowed");
-    let host = host.killed_and_restarted().await;
-    allowed(&unasked(&open_as(&host, "alice").await).await);
-    refused(&unasked(&open_as(&host, "bob").await).await, "is never allowed");
-    // Another host on the same store knows the permission as well.
-    let beside = host.another().await;
-    allowed(&unasked(&open_as(&beside, "alice").await).await);
-}
-
-#[tokio::test]
 async fn the_operator_sees_who_said_what_and_revokes_it_for_the_next_call() {
-    let host = shared().start().await;
+    let host = files(ASK).config(&[stanza("alice", &[]), stanza("bob", &[])].concat()).start().await;
     let (alice, bob) = (open_as(&host, "alice").await, open_as(&host, "bob").await);
     allowed(&call_saying(&alice, "always").await);
     refused(&call_saying(&bob, "never").await, "never");

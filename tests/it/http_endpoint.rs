@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use toolyard_tests::exchange::next;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::{Answer, Connection};
-use toolyard_tests::stateless::enveloped;
 use toolyard_tests::{Host, Session, eventually, guests};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -53,12 +52,6 @@ async fn j_6_batches_are_for_sessions_of_2025_03_26() {
     assert_eq!(answers[3]["error"]["code"], -32600);
     let only_notices = session.post(&json!([{"jsonrpc": "2.0", "method": "notifications/x"}])).await;
     assert_eq!(only_notices.status, 202);
-    // 26B: a batch with a request of 2026-07-28 in it is refused as a whole.
-    let claimed = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list",
-        "params": enveloped(json!({}), &json!({}))});
-    let refused = session.post(&json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, claimed])).await;
-    assert_eq!(refused.status, 400);
-    assert_eq!(refused.json().await["error"]["code"], -32600);
 }
 
 #[tokio::test]

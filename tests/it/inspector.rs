@@ -1,7 +1,6 @@
 //! The Inspector's command line: one command, one request.
 
-use crate::clients::second::beginning;
-use crate::clients::{compile, expect_clean_since, finished, folder, tapped_stdio};
+use crate::clients::{finished, folder};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use toolyard_tests::host::Setup;
@@ -34,23 +33,6 @@ async fn inspect(args: &[&str]) -> Value {
     serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
-/// Values of `--protocol-era`, and whether the client then speaks the newer revision.
-const ERAS: [(&str, bool); 3] = [("modern", true), ("auto", true), ("legacy", false)];
-
-/// Calls a tool of `server` in this era.
-async fn echoes(server: &[&str], era: &str, stateless: bool) {
-    let call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"];
-    let echo = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
-    assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]), "{era}");
-    assert_eq!(echo.get("resultType").is_some(), stateless, "26J-4 and 26B-8 for {era}: {echo}");
-    if stateless {
-        // The client declares tasks, and polls this one until it ends.
-        let call = ["--method", "tools/call", "--tool-name", "batch", "--tool-arg", "steps=2", "ms=5"];
-        let batch = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
-        assert_eq!(batch["content"], json!([{"type": "text", "text": "counted 2"}]), "{era}");
-    }
-}
-
 #[tokio::test]
 #[ignore = "nightly: clients"]
 async fn the_inspector_speaks_either_revision_over_http() {
@@ -59,24 +41,20 @@ async fn the_inspector_speaks_either_revision_over_http() {
     }
     let host = Setup::probe().start().await;
     let proxy = Proxy::before(host.port()).await;
-    for (era, stateless) in ERAS {
-        echoes(&[&proxy.url(), "--transport", "http"], era, stateless).await;
+    let url = proxy.url();
+    for (era, is_stateless) in [("modern", true), ("auto", true), ("legacy", false)] {
+        let call = async |tool: &str, arguments: &[&str]| {
+            let server = [&*url, "--transport", "http", "--protocol-era", era, "--method", "tools/call"];
+            inspect(&[&server[..], &["--tool-name", tool, "--tool-arg"], arguments].concat()).await
+        };
+        let echo = call("echo", &["text=hello"]).await;
+        assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]), "{era}");
+        assert_eq!(echo.get("resultType").is_some(), is_stateless, "26J-4 and 26B-8 for {era}: {echo}");
+        if is_stateless {
+            // The client declares tasks, and polls this one until it ends.
+            let batch = call("batch", &["steps=2", "ms=5"]).await;
+            assert_eq!(batch["content"], json!([{"type": "text", "text": "counted 2"}]), "{era}");
+        }
     }
     proxy.tap().expect_clean();
-}
-
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn the_inspector_speaks_either_revision_over_stdio() {
-    if !is_installed() {
-        return;
-    }
-    for (era, stateless) in ERAS {
-        let (folder, settings) = Setup::probe().into_parts();
-        compile(folder.path(), &settings).await;
-        let command = tapped_stdio(folder.path(), &settings);
-        let command: Vec<_> = command.iter().map(String::as_str).collect();
-        echoes(&command, era, stateless).await;
-        expect_clean_since(beginning(era), folder.path());
-    }
 }

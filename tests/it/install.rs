@@ -157,17 +157,6 @@ async fn a_published_plugin_is_added_with_its_signer_pinned_and_served_at_once()
         assert!(said.contains(line), "{line}:\n{said}");
     }
     until_version(&host, "v1").await;
-    let lock = place.read("plugins/toolyard.lock");
-    for part in [
-        "file = \"versioned.wasm\"",
-        &address,
-        "key = \"SHA256:",
-        "file = \"acme.pub\"",
-        "name = \"version\"",
-        "inputSchema",
-    ] {
-        assert!(lock.contains(part), "{part}:\n{lock}");
-    }
     assert!(place.expect(0, &["verify"]).await.contains("versioned.wasm  ok"));
     let entry = audited(&place, "plugin.accepted").expect("an entry");
     assert_eq!((&entry["principal"], &entry["plugin"]), (&json!("operator"), &json!("versioned.wasm")));
@@ -269,7 +258,7 @@ async fn an_older_version_is_held_also_if_it_says_the_same_of_itself() {
 }
 
 #[tokio::test]
-async fn another_signer_or_none_is_refused_until_a_person_pins_it() {
+async fn another_signer_is_refused_until_a_person_pins_it() {
     let Some(registry) = RegistryServer::start() else { return };
     let place = Place::new();
     place.keygen("acme").await;
@@ -285,12 +274,7 @@ async fn another_signer_or_none_is_refused_until_a_person_pins_it() {
     place.publish(&place.versioned(2), &address, "other").await;
     let refused = place.expect(1, &["update"]).await;
     assert!(refused.contains("pins the signer SHA256:"), "{refused}");
-    place.write("pushed.wasm", place.with_description(2, "Unsigned.."));
-    place.expect(0, &["push", "pushed.wasm", &address]).await;
-    let refused = place.expect(1, &["update"]).await;
-    assert!(refused.contains("pins the signer SHA256:"), "{refused}");
     assert_eq!(place.read("plugins/toolyard.lock"), locked);
-    place.publish(&place.versioned(2), &address, "other").await;
     let accepted = place.expect(0, &["accept", "versioned", "--key", "other.pub"]).await;
     assert!(accepted.contains("signed by"), "{accepted}");
     assert!(place.read("plugins/toolyard.lock").contains("file = \"other.pub\""));
@@ -433,29 +417,4 @@ async fn a_command_that_waits_for_another_says_so_and_can_be_stopped() {
     assert_eq!(waiting.status.code(), Some(124), "it ends at SIGINT: {said}");
     turn.unlock().expect("unlocks");
     place.expect(0, &["update"]).await;
-}
-
-#[tokio::test]
-async fn a_command_that_is_killed_leaves_the_old_state_or_the_new_one() {
-    let program = guests::binary_with_fail_points();
-    let points = ["staged", "committed", "step-0", "step-1", "step-2", "step-3", "done"];
-    for (index, point) in points.into_iter().enumerate() {
-        let place = Place::new();
-        place.write("versioned.wasm", place.versioned(1));
-        place.expect(0, &["add", "versioned.wasm", "--prefix", "p"]).await;
-        place.write("versioned.wasm", place.versioned(2));
-        let before = place.read("plugins/toolyard.lock");
-        let at = format!("install.{point}");
-        let killed = place.run_by(&program, &[("TOOLYARD_FAILPOINT", &at)], &["update"]).await;
-        if killed.status.code().is_some() {
-            assert_eq!(point, "step-3", "the point was not reached: {}", err(&killed));
-            continue;
-        }
-        let verified = place.expect(0, &["accept", "versioned"]).await;
-        let is_new = place.read("plugins/toolyard.lock") != before;
-        assert_eq!(is_new, index > 0, "{point}: {verified}");
-        place.expect(0, &["verify"]).await;
-        let left = std::fs::read_dir(place.at("plugins")).expect("lists").count();
-        assert_eq!(left, 4, "{point}: component, manifest, lock file, turn");
-    }
 }

@@ -7,7 +7,6 @@ use crate::matrix::{self, Met};
 use hyper::Method;
 use rows::{Row, Shown, rows};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::dice::Dice;
@@ -29,7 +28,7 @@ struct Stage {
 }
 
 /// The names of the cells, in the order of the table.
-const CELLS: &str = "call | progress | cancel while computing | memory limit | tool error | protocol error | unicode | 1 MiB argument \
+const CELLS: &str = "progress | cancel while computing | memory limit | protocol error | unicode | 1 MiB argument \
     | arguments in other spellings";
 /// The spellings that are tried in each language.
 const SPELLINGS: u64 = 60;
@@ -40,11 +39,9 @@ const RULES: &str = "[[rules]]\neffect = \"deny\"\ntools = [\"small_*\"]\nargume
 /// Runs one cell. Panics if the plugin does not meet the requirement.
 async fn run(cell: &str, stage: &Stage, row: &Row) -> Met {
     match cell {
-        "call" => stage.shows(&row.call).await,
         "progress" => tells_progress(stage, row).await,
         "cancel while computing" => is_stopped_while_computing(stage, row).await,
         "memory limit" => meets_its_memory_limit(stage, row).await,
-        "tool error" => fails_with_help(stage, row).await,
         "protocol error" => refuses_the_request(stage, row).await,
         "unicode" => stage.shows(&(row.unicode)(UNICODE)).await,
         "1 MiB argument" => stage.shows(&(row.large)(MIB)).await,
@@ -107,14 +104,6 @@ async fn meets_its_memory_limit(stage: &Stage, row: &Row) {
     assert_eq!(result["isError"], true, "{}", clipped(&result));
     let text = result["content"][0]["text"].as_str().expect("a text");
     assert!(text.contains("`limits.memory`"), "{}", clipped(&result));
-}
-
-async fn fails_with_help(stage: &Stage, row: &Row) {
-    let ((tool, arguments), says) = &row.mistake;
-    let result = stage.session.call(tool, arguments.clone()).await;
-    assert_eq!(result["isError"], true, "{}", clipped(&result));
-    let text = result["content"][0]["text"].as_str().expect("a text");
-    assert!(text.contains(says), "{}", clipped(&result));
 }
 
 async fn refuses_the_request(stage: &Stage, row: &Row) {
@@ -196,19 +185,12 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
     }
 }
 
-/// The shipped manifest of an example.
-pub fn manifest(language: &str) -> String {
-    let found = std::fs::read_dir(project(language).join("plugin")).expect("a plugin folder");
-    let path = found
-        .map(|entry| entry.expect("an entry").path())
-        .find(|path| path.extension().is_some_and(|kind| kind == "toml"))
-        .expect("a manifest");
-    std::fs::read_to_string(path).expect("text")
-}
-
 /// The shipped manifest of an example, and the same with less memory.
 fn manifests(language: &str, limit: &str) -> (String, String) {
-    let text = manifest(language);
+    let files = std::fs::read_dir(project(language).join("plugin")).expect("a plugin folder").flatten();
+    let mut paths = files.map(|file| file.path());
+    let path = paths.find(|path| path.extension().is_some_and(|kind| kind == "toml")).expect("a manifest");
+    let text = std::fs::read_to_string(path).expect("text");
     let line = text.lines().find(|line| line.starts_with("memory = ")).expect("a limit of memory").to_owned();
     let small = format!("prefix = \"small\"\n{}", text.replace(&line, &format!("memory = \"{limit}\"")));
     (text, small)
@@ -235,21 +217,9 @@ pub fn project(language: &str) -> PathBuf {
     root().join("examples/plugins").join(language)
 }
 
-/// The languages that were built, and the reasons why others were not.
-pub fn built() -> (Vec<(Row, PathBuf)>, BTreeMap<String, String>) {
-    let rows = rows();
-    for Row { language, .. } in &rows {
-        assert!(
-            project(language).join("project.toml").exists(),
-            "examples/plugins has no project in {language}"
-        );
-    }
-    matrix::built(rows, |row| row.language.to_owned())
-}
-
 #[tokio::test]
 async fn every_language_meets_the_same_demands() {
-    let (built, skipped) = built();
+    let (built, skipped) = matrix::built(rows(), |row| row.language.to_owned());
     let stage = Arc::new(stage(&built).await);
     let rows = built.into_iter().map(|(row, _)| (row.language, Arc::new(row)));
     let failures = matrix::run("matrix.md", CELLS, rows, &skipped, |cell, row| {

@@ -1,38 +1,12 @@
-//! Handed-off work that outlives its host and its client, and calls beyond the limits.
+//! Calls without tasks that outlive their host or their client.
 
-use super::{collect, handed_off, instruction, order, setup, text};
-use futures::future::join_all;
+use super::{order, setup, text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually, guests};
-
-/// The host is killed between the hand-off and `task_wait`: the task runs again if its durability allows it;
-/// else the client learns why it ended.
-#[tokio::test]
-async fn a_killed_host_runs_the_task_again_or_says_what_became_of_it() {
-    for (durability, is_rerun) in [("rerun", true), ("none", false)] {
-        let sink = Sink::start().await;
-        let manifest = format!("{}\n[task]\ndurability = \"{durability}\"\n", sink.manifest());
-        let setup = setup(&sink).manifest("effects", &manifest).config(&stanza("alice", &[]));
-        let mut host = setup.set("bridge.after", "300ms").start().await;
-        let session = Session::open_with(host.port(), &token("alice")).await;
-        let task = handed_off(&session.call("slow", order(&sink, "k", 1_500)).await);
-        host.kill().await;
-        let next = host.another().await;
-        let session = Session::open_with(next.port(), &token("alice")).await;
-        let result = collect(&session, &task).await;
-        let runs = sink.of("k").begun.len();
-        if is_rerun {
-            assert_eq!((result["structuredContent"]["key"].as_str(), runs), (Some("k"), 2), "{result}");
-        } else {
-            assert!(result["isError"] == true && text(&result).contains("failed: \"The host"), "{result}");
-            assert_eq!(runs, 1);
-        }
-    }
-}
 
 /// A client that cannot keep its process is killed in the middle of a call. The next client finds the task.
 #[tokio::test]
@@ -66,28 +40,6 @@ async fn a_call_over_a_pipe_outlives_its_client_with_detach() {
 
 async fn call(stdio: &mut Stdio, tool: &str, arguments: Value) -> Value {
     stdio.request("tools/call", json!({"name": tool, "arguments": arguments})).await["result"].clone()
-}
-
-/// The host refuses none of 100 calls at once: each ends, or is handed off and ends later.
-#[tokio::test]
-async fn a_session_without_tasks_gets_results_instead_of_busy() {
-    let crowded = Setup::probe().set("calls.running-per-principal", "4");
-    let (_host, session) = crowded.set("bridge.after", "500ms").open().await;
-    let calls = (0..100).map(|_| session.call("wait", json!({"ms": 50})));
-    let results = join_all(calls).await;
-    let (mut ended, mut handed) = (0, Vec::new());
-    for result in &results {
-        assert_eq!(result["isError"], false, "{result}");
-        if text(result).contains("call task_wait with") {
-            handed.push(instruction(result, "task_wait")["task_id"].as_str().expect("an id").to_owned());
-        } else {
-            ended += 1;
-        }
-    }
-    assert!(ended > 0 && !handed.is_empty(), "{ended} ended, {} handed off", handed.len());
-    for task in &handed {
-        assert!(text(&collect(&session, task).await).contains("is done"), "{task}");
-    }
 }
 
 /// A tool whose tasks resume, and that posts to the sink in each of its rounds.

@@ -3,15 +3,11 @@
 //! needs no other language, is in `rmcp.rs`.
 
 use super::{Client, compile, expect_clean_since, finished, runs, tapped_stdio};
-use serde_json::Value;
 use std::path::Path;
-use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::wait::PATIENCE;
 
 pub const TYPESCRIPT: Client = Client {
     name: "the second TypeScript client",
@@ -94,29 +90,4 @@ runs! {
     the_second_python_client_shakes_hands_over_http => over_http(&PYTHON, "legacy");
     #[ignore = "nightly: clients"]
     the_second_python_client_shakes_hands_over_stdio => over_stdio(&PYTHON, "legacy");
-}
-
-#[tokio::test]
-#[ignore = "nightly: clients"]
-async fn the_second_python_client_waits_for_the_operator_without_a_question() {
-    let client = PYTHON.with_script("v2/python/approval.py");
-    if !client.is_installed() {
-        return;
-    }
-    let manifest = "[tools.echo]\nconfirm = \"ask\"\n";
-    let setup = Setup::probe().manifest("probe", manifest).set("tasks.poll-interval", "100ms");
-    let host = setup.start().await;
-    let mut command = client.command(&[&host.url()]);
-    let command = command.env("PYTHONDONTWRITEBYTECODE", "1").kill_on_drop(true).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let first = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("reads");
-    assert_eq!(first.as_deref(), Some("waiting"));
-    let listed = host.command(&["approvals", "list", "--json"]).await;
-    let waiting: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
-    let id = waiting["taskId"].as_str().expect("a task");
-    let (code, shown) = crate::approvals::on_terminal(&host, &["approvals", "approve", id], "yes").await;
-    assert_eq!(code, Some(0), "{shown}");
-    let ended = tokio::time::timeout(PATIENCE, child.wait()).await.expect("in time").expect("ends");
-    assert!(ended.success(), "{ended}");
 }

@@ -1,6 +1,6 @@
 //! The pages of the console beyond tasks: permissions, clients, hosts, plugins, the audit log.
 
-use super::{Sender, audit_entries, refuses_what_no_page_sent, token as form_token};
+use super::{Sender, audit_entries, refuses_what_no_page_sent};
 use crate::permissions::{ASK, allowed, call_saying, files, unasked};
 use crate::questions::everything;
 use serde_json::json;
@@ -35,22 +35,20 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
         page.split("action=\"/permissions/").nth(1).and_then(|rest| rest.split('"').next()).expect("a form");
     let one = format!("/permissions/{one}");
     allowed(&unasked(&alice).await);
-    let sent = ada.post(&one, &format!("token={}", form_token(&page, &one)), &[]).await;
-    assert_eq!(sent.status, 303);
+    assert_eq!(ada.act("/permissions", &one, "").await.status, 303);
     allowed(&call_saying(&alice, "always").await);
     // All of a principal: the permission of the other stays.
     let (of_bob, all_of_bob) =
         ("/permissions?principal=token%3Abob", "/permissions/principal/token%3Abob/revoke");
     let (_, page) = ada.get(of_bob).await;
     assert!(page.contains("1 permission of the principal") && !page.contains("token:alice"), "{page}");
-    ada.post(all_of_bob, &format!("token={}", form_token(&page, all_of_bob)), &[]).await;
+    ada.act(of_bob, all_of_bob, "").await;
     allowed(&unasked(&alice).await);
     allowed(&call_saying(&bob, "always").await);
     // All of a plugin.
     let (of_plugin, all_of_plugin) =
         ("/permissions?plugin=files.wasm", "/permissions/plugin/files.wasm/revoke");
-    let (_, page) = ada.get(of_plugin).await;
-    ada.post(all_of_plugin, &format!("token={}", form_token(&page, all_of_plugin)), &[]).await;
+    ada.act(of_plugin, all_of_plugin, "").await;
     assert!(ada.get("/permissions").await.1.contains("No permission is kept yet"));
     let revoked = eventually("the entries", || async {
         let entries = audit_entries(&host, "permission.revoked");
@@ -73,8 +71,7 @@ async fn a_person_ends_the_session_of_a_client() {
     let end = format!("/clients/{end}");
     refuses_what_no_page_sent(&ada, &eve, &end, "/clients", "").await;
     session.call("echo", json!({"text": "still open"})).await;
-    let sent = ada.post(&end, &format!("token={}", form_token(&page, &end)), &[]).await;
-    assert_eq!(sent.status, 303);
+    assert_eq!(ada.act("/clients", &end, "").await.status, 303);
     let call = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/list", "params": {}});
     assert_eq!(session.post(&call).await.status, 404, "the session has ended");
     let (_, page) = ada.get("/clients").await;
@@ -121,8 +118,7 @@ async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
     refuses_what_no_page_sent(&ada, &eve, "/try/echo", "/try/echo", "&f.text=x&how=plain").await;
     let send = async |tool: &str, fields: &str| {
         let action = format!("/try/{tool}");
-        let valid = form_token(&ada.get(&action).await.1, &action);
-        let answer = ada.post(&action, &format!("token={valid}&{fields}"), &[]).await;
+        let answer = ada.act(&action, &action, fields).await;
         let (status, location) = (answer.status.as_u16(), answer.header("location").to_owned());
         (status, location, String::from_utf8_lossy(&answer.bytes().await).into_owned())
     };

@@ -36,10 +36,7 @@ async fn a_question_outlives_its_runner_if_the_run_may_be_repeated() {
         let mut scene = Scene::new(Some("ask.committed")).await;
         let id = scene.try_create(tool, scene.asking(0)).await;
         scene.restart().await;
-        let id = match id {
-            Some(id) => id,
-            None => scene.tasks().await.remove(0),
-        };
+        let id = scene.known(id).await;
         if tool == "once" {
             scene.failed_honestly(&id).await;
             assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![] });

@@ -26,10 +26,7 @@ impl Scene {
     async fn crash(&mut self, rounds: u32) -> String {
         let created = self.create(json!({"rounds": rounds})).await;
         self.restart().await;
-        match created {
-            Some(id) => id,
-            None => self.tasks().await.remove(0),
-        }
+        self.known(created).await
     }
 
     async fn create(&self, mut order: Value) -> Option<String> {

@@ -2,7 +2,7 @@
 //! tasks.
 
 use super::{Folder, create, create_alone, open, result, status, text};
-use rustix::process::{Signal, kill_process, kill_process_group};
+use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
@@ -55,25 +55,6 @@ async fn what_kills_the_group_of_the_client_spares_them_and_they_hold_nothing_of
     let mut later = folder.open().await;
     assert_eq!(status(&mut later, &id).await, "working");
     assert_eq!(folder.backgrounds.one().await, host);
-}
-
-#[tokio::test]
-async fn a_relay_that_is_told_to_end_does_and_its_tasks_go_on() {
-    let folder = Folder::new();
-    for signal in [Some(Signal::TERM), Some(Signal::INT), None] {
-        let mut relay = folder.open().await;
-        let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
-        match signal {
-            Some(signal) => kill_process(relay.pid(), signal).expect("it runs"),
-            None => drop(relay.close().await),
-        }
-        assert!(relay.ended().await.success());
-        let mut later = open(folder.stdio(&[])).await;
-        assert_eq!(status(&mut later, &id).await, "working");
-        let cancelled = later.request("tasks/cancel", json!({"taskId": id})).await;
-        assert_eq!(cancelled["result"]["status"], "cancelled");
-    }
-    folder.backgrounds.gone().await;
 }
 
 #[tokio::test]

@@ -1,34 +1,9 @@
-//! Registries that demand a password, and components from a web server.
+//! Components from a web server.
 
 use super::Place;
 use crate::network::{authority, secure_site};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
-use toolyard_tests::registry::{RegistryServer, USER};
-
-#[tokio::test]
-async fn a_private_registry_takes_and_gives_plugins_with_the_password_that_docker_keeps() {
-    let Some(registry) = RegistryServer::start_private() else { return };
-    let place = Place::new();
-    place.write("pushed.wasm", place.versioned(1));
-    let address = registry.address("acme/versioned:1");
-    let refused = place.expect(1, &["push", "pushed.wasm", &address]).await;
-    assert!(refused.contains("wants a login") && refused.contains("oras login"), "{refused}");
-
-    let with = |password: &str| {
-        let entry = json!({ "username": USER.0, "password": password });
-        json!({ "auths": { registry.host(): entry } }).to_string()
-    };
-    std::fs::create_dir_all(place.at(".docker")).expect("makes");
-    place.write(".docker/config.json", with("wrong"));
-    let refused = place.expect(1, &["push", "pushed.wasm", &address]).await;
-    assert!(refused.contains("refuses the stored credential"), "{refused}");
-    place.write(".docker/config.json", with(USER.1));
-    place.expect(0, &["push", "pushed.wasm", &address]).await;
-    place.expect(0, &["add", &address]).await;
-    assert!(place.at("plugins/versioned.wasm").exists());
-}
 
 #[tokio::test]
 async fn a_component_of_a_web_server_needs_its_digest() {

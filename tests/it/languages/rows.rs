@@ -16,7 +16,6 @@ type Call = (&'static str, Value);
 /// The calls of one example.
 pub struct Row {
     pub language: &'static str,
-    pub call: Shown,
     /// Reports its progress at least twice, with time in between.
     pub progress: Call,
     /// Computes practically without end.
@@ -24,8 +23,6 @@ pub struct Row {
     /// Needs more memory than `limit`.
     pub memory: Call,
     pub limit: &'static str,
-    /// Fails with a tool error whose text helps.
-    pub mistake: (Call, &'static str),
     /// Fits the schema, but makes no sense.
     pub senseless: (Call, &'static str),
     /// Returns a text unchanged.
@@ -52,12 +49,6 @@ fn rust() -> Row {
     }
     Row {
         language: "rust",
-        call: shown(
-            TOOL,
-            json!({"stops": [stop("a", 0, 0), stop("c", 0, 20), stop("b", 0, 10)], "method": "exact", "ending": "one-way"}),
-            "/legs/0/to",
-            "b",
-        ),
         progress: (TOOL, json!({"stops": stops(20), "method": "exact", "ending": "round-trip"})),
         endless: (
             TOOL,
@@ -65,10 +56,6 @@ fn rust() -> Row {
         ),
         memory: (TOOL, json!({"stops": stops(24), "method": "exact", "ending": "one-way"})),
         limit: "16MiB",
-        mistake: (
-            (TOOL, json!({"stops": [stop("a", 0, 0), stop("a", 1, 1)], "ending": "one-way"})),
-            "Give each stop",
-        ),
         senseless: ((TOOL, json!({"stops": stops(2), "start": "nowhere"})), "nowhere"),
         unicode: |text| {
             let stops = json!([stop("a", 0, 0), stop(text, 1, 1)]);
@@ -92,20 +79,10 @@ fn c() -> Row {
     }
     Row {
         language: "c",
-        call: shown(
-            TOOL,
-            json!({"before": "one\ntwo\nthree\n", "after": "one\nthree\nfour\n"}),
-            "/hunks/0/lines",
-            json!([" one", "-two", " three", "+four"]),
-        ),
         progress: (TOOL, json!({"before": lines('a', 4_000), "after": lines('b', 4_000)})),
         endless: (TOOL, json!({"before": lines('a', 200_000), "after": lines('b', 200_000)})),
         memory: (TOOL, json!({"before": lines('a', 200_000), "after": ""})),
         limit: "4MiB",
-        mistake: (
-            (TOOL, json!({"before": lines('a', 10), "after": "", "mostChanges": 5})),
-            "raise `mostChanges`",
-        ),
         senseless: (
             (TOOL, json!({"before": "", "after": "", "mostChanges": 5, "askAbove": 5})),
             "`askAbove` must be below",
@@ -124,12 +101,6 @@ fn javascript() -> Row {
     const TOOL: &str = "run_javascript";
     Row {
         language: "javascript",
-        call: shown(
-            TOOL,
-            json!({"program": "input.map(n => n * 2).filter(n => n > 2)", "input": [1, 2, 3]}),
-            "/result",
-            json!([4, 6]),
-        ),
         progress: (
             TOOL,
             json!({"program": "for (let i = 1; i <= 4; i++) { for (let n = 0; n < 1e6; n++); progress(i, 4, 'x'); }"}),
@@ -140,10 +111,6 @@ fn javascript() -> Row {
             json!({"program": "const all = []; for (;;) all.push('x'.repeat(100000) + all.length);"}),
         ),
         limit: "8MiB",
-        mistake: (
-            (TOOL, json!({"program": "const rows = null;\nreturn rows.length;"})),
-            "of null (line 2 of the program)",
-        ),
         senseless: ((TOOL, json!({"program": " \n"})), "blank"),
         unicode: |text| shown(TOOL, json!({"program": "input", "input": text}), "/result", text),
         large: |bytes| {
@@ -162,7 +129,6 @@ fn typescript() -> Row {
     }
     Row {
         language: "typescript",
-        call: shown(TOOL, integers(json!([{"n": 1}, {"n": "2"}, {"n": "two"}])), "/faulty", 1),
         progress: (TOOL, integers(many(20_000))),
         endless: (
             TOOL,
@@ -170,10 +136,6 @@ fn typescript() -> Row {
         ),
         memory: (TOOL, integers(many(300_000))),
         limit: "16MiB",
-        mistake: (
-            (TOOL, json!({"columns": [{"name": "t", "type": "text", "pattern": "("}], "rows": []})),
-            "The pattern for “t” is not a regular expression",
-        ),
         senseless: (
             (TOOL, json!({"columns": [{"name": "n", "type": "integer", "min": 2, "max": 1}], "rows": []})),
             "contradict each other",
@@ -193,12 +155,10 @@ fn python() -> Row {
     }
     Row {
         language: "python",
-        call: shown(TOOL, lines(&["x = 1/3", "x * 3 + 0.1"]), "/values/1/exact", "11/10"),
         progress: (TOOL, lines(&["prime_count(2000000)"; 16])),
         endless: (TOOL, lines(&["smallest_factor(10000000000000000051 ** 2)"])),
         memory: (TOOL, lines(&["prime_count(1000000000)"])),
         limit: "96MiB",
-        mistake: ((TOOL, lines(&["half = 1/2", "half / 0"])), "line 2: `half / 0`: division by zero"),
         senseless: ((TOOL, json!({"lines": ["1"], "given": {"1st": "2"}})), "`1st` in `given` is not a name"),
         unicode: |text| shown(TOOL, json!({"lines": ["1"], "title": text}), "/title", text),
         large: |bytes| {
@@ -216,12 +176,10 @@ fn go() -> Row {
     }
     Row {
         language: "go",
-        call: shown(TOOL, of("Dear {{upper .name}},", json!({"name": "Ada"})), "/text", "Dear ADA,"),
         progress: (TOOL, of("{{range $i := 4}}{{range 50000}}{{end}}{{progress $i 4}}{{end}}", json!(null))),
         endless: (TOOL, of("{{range 1000000000000000}}{{end}}", json!(null))),
         memory: (TOOL, of("{{range 1000000000}}0123456789abcdef0123456789abcdef{{end}}", json!(null))),
         limit: "32MiB",
-        mistake: ((TOOL, of("one\n{{.missing}}", json!({}))), "template:2:2"),
         senseless: ((TOOL, of(" ", json!(null))), "blank"),
         unicode: |text| shown(TOOL, of("{{.}}", text), "/text", text),
         large: |bytes| shown(TOOL, of("{{.}}", "x".repeat(bytes)), "/bytes", bytes),
