@@ -174,28 +174,3 @@ async fn lists_ask_nobody_and_a_prompt_asks() {
     assert!(got["result"]["messages"].is_array(), "{got}");
     assert_eq!(listed().await, 1, "what was said for ever counts here as well");
 }
-
-#[tokio::test]
-async fn a_host_is_asked_for_before_anything_is_sent_and_only_if_the_manifest_names_it() {
-    let site = Site::start().await;
-    let manifest = format!("[http]\nallow = [{{ host = \"localhost:{}\", grant = \"ask\" }}]\n", site.port());
-    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-    let (_host, session) = setup.open_as(everything()).await;
-    let sending = |url: String| json!({"name": "request", "arguments": {"url": url, "times": 2}});
-    let mut call = session.begin("tools/call", sending(site.url("/"))).await;
-    let question = call.message().await;
-    let message = question["params"]["message"].as_str().expect("a message");
-    assert!(message.contains(&format!("\"http://localhost:{}\"", site.port())), "{message}");
-    assert!(site.seen().is_empty(), "the host sends nothing before the answer");
-    session.respond(&question, saying("once")).await;
-    let question = call.message().await;
-    assert_eq!(site.seen().len(), 1);
-    session.respond(&question, saying("no")).await;
-    let refused = call.answer().await.0["result"]["content"].to_string();
-    assert!(refused.contains("was not allowed by the user (`http.allow.grant`)"), "{refused}");
-    // A person cannot permit a destination that the manifest does not name.
-    let unnamed = sending("http://localhost:1/".to_owned());
-    let (answer, before) = session.request_and_notices("tools/call", unnamed).await;
-    assert!(before.is_empty() && answer["result"]["isError"] == true, "{answer}");
-    assert_eq!(site.seen().len(), 1);
-}

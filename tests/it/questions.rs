@@ -220,32 +220,6 @@ async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_el
 }
 
 #[tokio::test]
-async fn ir_7_after_a_lost_stream_the_next_wait_asks_anew_and_the_first_answer_to_either_counts() {
-    for answer_the_first in [true, false] {
-        let (_host, session) = ready().await;
-        let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-        let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-        let first = wait.next_of("elicitation/create").await;
-        drop(wait);
-        // The host notices a lost connection at its next check.
-        let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-        let second = wait.next_of("elicitation/create").await;
-        assert_ne!(first["id"], second["id"], "J-2: under a new id");
-        assert_eq!(first["params"], second["params"]);
-        let (counts, late) = if answer_the_first { (&first, &second) } else { (&second, &first) };
-        session.respond(counts, accepted()).await;
-        session.respond(late, json!({"action": "decline"})).await;
-        let outcome = loop {
-            let message = wait.message().await;
-            if message["id"] == wait.id {
-                break outcome(&message["result"]);
-            }
-        };
-        assert_eq!(outcome, json!([{"a": accepted()}]));
-    }
-}
-
-#[tokio::test]
 async fn t_36_a_cancelled_task_takes_its_questions_back_before_it_ends_its_waits() {
     let (_host, session) = ready().await;
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;

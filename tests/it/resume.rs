@@ -6,7 +6,6 @@ use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::sink::Sink;
-use toolyard_tests::stateless::Client;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
@@ -35,10 +34,6 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
     session.until(id, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": id})).await;
     text(&result).as_array().expect("a list").clone()
-}
-
-async fn waits_without_a_run(host: &Host) {
-    eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
 }
 
 #[tokio::test]
@@ -131,36 +126,6 @@ async fn a_waiting_question_reaches_a_later_session_on_its_stream_and_by_asking_
         session.respond(&question, json!({"action": "accept", "content": {"n": 3}})).await;
         assert!(seen(&session, &id).await[0]["answer"].to_string().contains("accept"));
     }
-}
-
-#[tokio::test]
-async fn a_client_of_the_newer_revision_answers_after_a_restart() {
-    let (host, client) = setup("").set("tasks.inline-for", "0s").serve_client().await;
-    let client = client.declaring(toolyard_tests::stateless::everything());
-    let id = client.create("chances", json!({"rounds": 1, "ask": true})).await;
-    client.until(&id, "input_required").await;
-    waits_without_a_run(&host).await;
-    let host = host.killed_and_restarted().await;
-    let client: Client = client.at(host.port());
-    let task = client.until(&id, "input_required").await;
-    let asked = task["inputRequests"].as_object().expect("questions").keys().next().expect("one").clone();
-    client.update(&id, json!({ asked: {"action": "accept", "content": {"n": 3}} })).await;
-    let task = client.until(&id, "completed").await;
-    let rounds = text(&task["result"]);
-    assert!(rounds[0]["answer"].to_string().contains("accept"), "{task}");
-}
-
-#[tokio::test]
-async fn a_run_hands_its_state_over_to_the_next_one() {
-    let (_host, session) = resuming().await;
-    let id = session.create("chances", json!({"parts": 4})).await;
-    session.until(&id, "completed").await;
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(text(&result), json!({"done": [1, 2, 3, 4], "attempt": 4, "error": null}));
-    // A plain call cannot, and goes on by itself.
-    let result = text(&session.call("chances", json!({"parts": 4})).await);
-    assert_eq!(result["done"], json!([1, 2, 3, 4]));
-    assert!(result["error"].to_string().contains("not a task that resumes"), "{result}");
 }
 
 #[tokio::test]
