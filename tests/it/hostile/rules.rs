@@ -16,16 +16,6 @@ arguments = { "/a" = "22", "/b" = "1|9007199254740993" }
 
 [[rules]]
 effect = "deny"
-tools = ["math_reverse"]
-arguments = { "/data" = "c2VjcmV0|7" }
-
-[[rules]]
-effect = "deny"
-tools = ["echo"]
-arguments = { "/text" = "secret" }
-
-[[rules]]
-effect = "deny"
 tools = ["wait"]
 arguments = { "/ms" = "22|0" }
 
@@ -37,9 +27,7 @@ tools = ["*"]
 #[tokio::test]
 async fn rules() {
     let stage = Stage::open(Setup::new().with(&[guests::fixture("typed")]).config(RULES)).await;
-    attacks!(stage;
-        write_a_denied_number_otherwise, write_denied_bytes_otherwise, name_a_member_twice_or_otherwise,
-    );
+    attacks!(stage; write_a_denied_number_otherwise);
     stage.at_rest().await;
 }
 
@@ -93,26 +81,4 @@ async fn write_a_denied_number_otherwise(stage: &Stage) {
     let numbers = ["22.00000000000000000000000000001", "-0.0", "0e99999999999999999999", "1e-400", "1e400"];
     kept_out(stage, "wait", numbers.map(|n| format!("{{\"ms\":{n}}}"))).await;
     let_in(stage, "wait", "{\"ms\":1}").await;
-}
-
-async fn write_denied_bytes_otherwise(stage: &Stage) {
-    // The last two have a byte that the rule denies.
-    let data = ["\"c2Vjcm\\u00560\"", "[115,101.0,99,1.14e2,101,116]", "[1,7.0,3]", "\"AQIHAw==\""];
-    kept_out(stage, "math_reverse", data.map(|data| format!("{{\"data\":{data}}}"))).await;
-    let_in(stage, "math_reverse", "{\"data\":\"c2VjcmV1\"}").await;
-}
-
-async fn name_a_member_twice_or_otherwise(stage: &Stage) {
-    let members = [
-        "{\"text\":\"s\\u0065cret\"}",
-        "{\"text\":\"secret\\u0000!\"}",
-        "{\"text\":\"secret\\ud800\"}",
-        "{\"text\":\"x\",\"te\\u0078t\":\"secret\"}",
-        // Guests in Go ignore case.
-        "{\"text\":\"x\",\"TEXT\":\"secret\"}",
-        "{\"text\":\"x\",\"text\\u0000y\":\"secret\"}",
-    ];
-    kept_out(stage, "echo", members).await;
-    let_in(stage, "echo", "{\"text\":\"no secret\"}").await;
-    kept_out(stage, "math_divide", ["{\"a\":1,\"\\u0061\":22,\"b\":1}", "{\"a\":22,\"A\":1,\"b\":1}"]).await;
 }

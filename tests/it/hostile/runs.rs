@@ -13,8 +13,6 @@ const LIMITS: &str = "\
 cpu = \"300ms\"
 [tools.allocate.limits]
 cpu = \"10s\"
-[tools.sleep_for_ever.limits]
-wall = \"400ms\"
 [tools.ask_and_stay.limits]
 wall = \"2s\"
 ";
@@ -32,11 +30,6 @@ async fn runs() {
     std::fs::create_dir(setup.plugins().join("data")).expect("makes");
     std::fs::write(setup.plugins().join("data/large"), vec![b'x'; 8 << 20]).expect("writes");
     let stage = Stage::open(setup).await;
-    fails!(stage;
-        spin: "compute" => ["processor time", "`limits.cpu`"],
-        sleep_for_ever: "sleep_for_ever" => ["time limit", "`limits.wall`"],
-        trap_by_unreachable: "unreachable" => ["trapped", "unreachable"],
-    );
     attacks!(stage;
         spin_in_numbers, allocate_in_numbers, cancel_while_computing, cancel_while_in_bulk_memory,
         cancel_while_reading_files, cancel_while_writing_output, cancel_while_a_question_is_pending,

@@ -166,6 +166,7 @@ async fn guests_that_crash_or_take_too_much_fail_alone() {
     let rows = [
         ("read_out_of_bounds", "out_of_bounds", "trapped: out of bounds memory access"),
         ("call_with_the_wrong_signature", "wrong_signature", "trapped: indirect call type mismatch"),
+        ("trap_by_unreachable", "unreachable", "trapped: wasm `unreachable`"),
         ("trap_in_post_return", "stick", "trapped: wasm `unreachable`"),
         ("exit_with_success", "exit_well", "left by `exit` with the code 0"),
         ("exit_with_failure", "exit_badly", "left by `exit` with the code 1"),
