@@ -30,47 +30,6 @@ async fn question(events: &mut Events) -> Value {
 }
 
 #[tokio::test]
-async fn t_40_the_matrix_of_principals_objects_and_operations() {
-    let host = shared().await;
-    let (alice, again, bob) =
-        (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
-    let running = alice.create("wait", json!({"ms": 600_000})).await;
-    let done = alice.complete("wait", json!({"ms": 1})).await;
-    let asking = alice.create_script(json!([{"ask": [form("a")]}])).await;
-    alice.until(&asking, "input_required").await;
-    let unknown = "00000000-0000-4000-8000-000000000001".to_owned();
-    for (object, id) in
-        [("running task", &running), ("done task", &done), ("asking task", &asking), ("unknown", &unknown)]
-    {
-        for (principal, session) in [("alice", &alice), ("alice, other session", &again), ("bob", &bob)] {
-            // Requests without effects come first; a result is requested only if there is one.
-            for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
-                let mine = principal.starts_with("alice") && object != "unknown";
-                let waits = method == "tasks/result" && object != "done task";
-                // Bob tries the requests that change a task first.
-                if mine && (waits || method == "tasks/cancel") {
-                    continue;
-                }
-                let answer = session.request(method, json!({"taskId": id})).await;
-                let expected = if mine { &Value::Null } else { &json!("Task not found") };
-                assert_eq!(answer["error"]["message"], *expected, "{method} of {object} by {principal}");
-                assert_eq!(answer["error"]["code"] == -32602, !mine, "{answer}");
-            }
-        }
-    }
-    for (session, count) in [(&alice, 3), (&again, 3), (&bob, 0)] {
-        for params in [json!({}), json!({"filter": {}})] {
-            let list = session.result("tasks/list", params).await;
-            assert_eq!(list["tasks"].as_array().map(Vec::len), Some(count), "F-7");
-        }
-    }
-    // The owner can do it, from any of its sessions.
-    for (id, session) in [(&running, &again), (&asking, &alice)] {
-        assert_eq!(session.result("tasks/cancel", json!({"taskId": id})).await["status"], "cancelled");
-    }
-}
-
-#[tokio::test]
 async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_asked() {
     let host = shared().await;
     let (alice, again, bob) =

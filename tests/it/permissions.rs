@@ -1,12 +1,12 @@
 //! Permissions that a manifest leaves to the person who calls (`grant = "ask"`). The host asks before the run
 //! begins, the decision counts for as long as the person said, and any answer other than a clear yes is a no.
 
-use crate::questions::{RELATED, everything};
+use crate::questions::everything;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::Exchange;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Site, guests};
+use toolyard_tests::{Session, guests};
 
 pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
 
@@ -18,10 +18,6 @@ pub fn files(manifest: &str) -> Setup {
     std::fs::create_dir(&data).expect("a folder");
     std::fs::write(data.join("note"), "note").expect("a note");
     setup
-}
-
-pub async fn open(host: &Host) -> Session {
-    Session::open_as(host.port(), LATEST, everything()).await.session
 }
 
 pub fn reading() -> Value {
@@ -104,32 +100,6 @@ async fn nobody_answers_and_the_question_is_taken_back() {
     assert_eq!(taken_back.expect("taken back")["params"]["requestId"], question["id"]);
     let task = session.create("file", reading()).await;
     refused(&session.result("tasks/result", json!({"taskId": task})).await, "did not answer in time");
-}
-
-#[tokio::test]
-async fn a_task_waits_for_the_persons_word() {
-    let host = files(ASK).start().await;
-    for (decision, may) in [("task", true), ("no", false)] {
-        let session = open(&host).await;
-        let task = session.create("file", reading()).await;
-        session.until(&task, "input_required").await;
-        let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-        let question = wait.next_of("elicitation/create").await;
-        assert_eq!(question["params"]["_meta"][RELATED]["taskId"], task);
-        let field = &question["params"]["requestedSchema"]["properties"]["decision"];
-        assert_eq!(field["enum"], json!(["once", "task", "always", "no", "never"]));
-        assert_eq!(field["enumNames"][1], "Yes, for this task");
-        session.respond(&question, saying(decision)).await;
-        let result = &wait.answer().await.0["result"];
-        if may {
-            allowed(result);
-        } else {
-            refused(result, "allowed");
-            assert_eq!(session.task(&task).await["status"], "failed");
-        }
-        // A decision for the task ends with the task.
-        refused(&call_saying(&session, "no").await, "by the user");
-    }
 }
 
 /// The question goes to the person; no part of it is a tool that a model could call.

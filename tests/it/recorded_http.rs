@@ -144,19 +144,3 @@ async fn cases_that_run_at_once_do_not_take_each_others_entries() {
     assert_eq!((code, &report["passed"]), (Some(0), &json!(16)), "{report:#}{said}");
     assert_eq!(site.seen(), [""; 0]);
 }
-
-#[tokio::test]
-async fn a_call_that_a_case_cannot_hold_is_not_recorded() {
-    let site = Site::start().await;
-    let project = project(&site);
-    project.run(&["build"]).await;
-    let url = site.url("/bytes?70000");
-    let refused = record(&project, "large", &json!({ "url": url }), &[]).await;
-    assert_eq!(refused.status.code(), Some(1));
-    let said = err(&refused);
-    for part in ["cannot record cases/large.case.toml", &url, "larger than 64 KiB"] {
-        assert!(said.contains(part), "{said}");
-    }
-    assert!(out(&refused).contains("\"bytes\":70000"), "the result is shown all the same");
-    assert!(!project.at("cases/large.case.toml").exists());
-}

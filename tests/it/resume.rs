@@ -1,5 +1,7 @@
 //! Tasks that resume: a task continues where it was when its host died, and waits without a run (A9).
 
+use crate::audit::log;
+use crate::command_line::out;
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolyard_tests::exchange::next_of;
@@ -34,27 +36,6 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
     session.until(id, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": id})).await;
     text(&result).as_array().expect("a list").clone()
-}
-
-#[tokio::test]
-async fn a_task_whose_host_was_killed_continues_from_where_it_was() {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 12, "hostSleep": 400})).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    let message = eventually("the message", || async {
-        let message = session.task(&id).await["statusMessage"].as_str().map(str::to_owned);
-        message.filter(|message| message.contains("continues from where it was"))
-    });
-    message.await;
-    let rounds = seen(&session, &id).await;
-    assert_eq!(rounds.len(), 12);
-    let times: Vec<u64> = rounds.iter().map(|round| round["now"].as_u64().expect("a time")).collect();
-    assert!(times.is_sorted(), "{times:?}");
-    // Those before the kill are from the journal.
-    let attempts: Vec<_> = rounds.iter().map(|round| &round["info"]["attempt"]).collect();
-    assert_eq!((attempts[0], attempts[11]), (&json!(1), &json!(2)), "{attempts:?}");
 }
 
 /// Its host is lost more often than a run may be that never gets further, but each time it only waits.
@@ -140,28 +121,6 @@ async fn a_key_is_used_for_one_request_of_a_task_whatever_runs_it_has() {
     assert_eq!(keys, expected);
 }
 
-/// The client of 2026-07-28 has a plain call until it becomes a task, and plain calls send no keys.
-#[tokio::test]
-async fn a_request_that_left_without_a_key_is_not_sent_again_by_its_key() {
-    let sink = Sink::start().await;
-    let setup = setup(&http(&sink, "idempotency-key = true")).set("tasks.inline-for", "300ms");
-    let (host, client) = setup.serve_client().await;
-    sink.hold();
-    let id = client.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
-    // Until its journal is stored.
-    let history = ["tasks", "history", &id];
-    let stored = async || {
-        let shown = host.command(&history).await;
-        String::from_utf8_lossy(&shown.stdout).contains("/begun/k/0").then_some(())
-    };
-    eventually("the request to be in the journal", stored).await;
-    let host = host.killed_and_restarted().await;
-    sink.release();
-    let task = client.at(host.port()).until(&id, "completed").await;
-    assert!(task["result"]["isError"] == true && task.to_string().contains("was under way"), "{task}");
-    assert_eq!(sink.steps()["k"].len(), 1);
-}
-
 #[tokio::test]
 async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
     let sink = Sink::start().await;
@@ -186,10 +145,10 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
     let (host, session) = setup(&manifest).open_as(json!({"elicitation": {}})).await;
     sink.hold();
     let id = session.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
+    let request = format!("POST http://127.0.0.1:{}/begun/k/0", sink.port());
     sink.begun("k", 1).await;
-    let host = host.killed_and_restarted().await;
+    let mut host = host.killed_and_restarted().await;
     let mut session = session.at(host.port());
-    let mut host = host;
     // Each doubt is another question.
     for sent in 1..=2 {
         session.until(&id, "input_required").await;
@@ -206,4 +165,15 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
     sink.release();
     assert!(seen(&session, &id).await[0].to_string().contains("204"));
     assert_eq!(sink.of("k").begun.len(), 3);
+    assert_eq!(host.metric("toolyard_doubt_total{decision=\"resend\"}").await, Some(1), "on this host");
+    let audited = eventually("both entries", || async {
+        let doubts = log(&host).into_iter().filter(|entry| entry["action"] == "task.doubt");
+        <[Value; 2]>::try_from(doubts.collect::<Vec<_>>()).ok()
+    });
+    for entry in audited.await {
+        assert_eq!((&entry["decision"], &entry["reason"]), (&json!("resend"), &json!("person")), "{entry}");
+        assert_eq!((&entry["request"], &entry["task"]), (&json!(request), &json!(id)), "{entry}");
+    }
+    let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
+    assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
 }

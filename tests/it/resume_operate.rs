@@ -3,7 +3,6 @@
 use crate::audit::log;
 use crate::command_line::{err, out};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually, guests};
 
@@ -127,36 +126,6 @@ async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_t
         answer.get("result").cloned()
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
-    // It accepts connections and never answers.
-    let sink = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = sink.local_addr().expect("bound").port();
-    let url = format!("http://127.0.0.1:{port}");
-    let manifest = format!("{RESUME}\n[http]\nallow = [\"{url}\"]");
-    let (host, session) = setup(&manifest).open().await;
-    let checked = host.command(&["check", &format!("{}/chances.wasm", host.plugins().display())]).await;
-    assert!(out(&checked).contains(&format!("clocks (1 ms), HTTP to {url}\n")), "{}", out(&checked));
-    let id = session.create("chances", json!({"rounds": 1, "port": port})).await;
-    eventually("the request to be recorded", || async {
-        let entries = history(&host, &id).await.ok()?;
-        entries.iter().any(|entry| entry["kind"] == "request").then_some(())
-    })
-    .await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    session.until(&id, "failed").await;
-    assert_eq!(metric(&host, "toolyard_doubt_total{decision=\"fail\"}").await, 1);
-    assert_eq!(metric(&host, "toolyard_resumed_total{why=\"claimed\"}").await, 1);
-    let doubt = || async { log(&host).into_iter().find(|entry| entry["action"] == "task.doubt") };
-    let audited = eventually("the entry", doubt).await;
-    let request = format!("POST {url}/0-0");
-    assert_eq!((&audited["request"], &audited["decision"]), (&json!(request), &json!("fail")), "{audited}");
-    assert_eq!((&audited["reason"], &audited["task"]), (&json!("manifest"), &json!(id)), "{audited}");
-    let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
-    assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
 }
 
 /// The operator has changed the manifest, and changes it back.

@@ -1,8 +1,7 @@
 //! The official Rust client, which is the one that supports the tasks of 2026-07-28. It discovers, it
 //! initializes, and it finds out by itself which of the two the host supports.
 
-use crate::clients::second::{beginning, setup};
-use crate::clients::{compile, expect_clean_since, tapped_stdio};
+use crate::clients::second::setup;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientConfig,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, GetTaskResult,
@@ -15,10 +14,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ServiceExt as _};
 use serde_json::{Value, json};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use toolyard_tests::guests;
 use toolyard_tests::host::{Host, install};
 use toolyard_tests::tap::Proxy;
@@ -79,47 +75,11 @@ impl ClientHandler for Person {
 
 type Client = RunningService<RoleClient, Person>;
 
-fn auto() -> ClientLifecycleMode {
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    ClientLifecycleMode::Auto { preferred_versions, legacy_version: None }
-}
-
 /// A host over HTTP, with a tap in front of it.
 async fn over_http() -> (Host, Proxy) {
     let host = setup().start().await;
     let proxy = Proxy::before(host.port()).await;
     (host, proxy)
-}
-
-/// A host on a pipe, with a tap on the pipe.
-struct Piped {
-    folder: TempDir,
-    child: Child,
-}
-
-impl Piped {
-    async fn start() -> (Self, (ChildStdout, ChildStdin)) {
-        let (folder, settings) = setup().into_parts();
-        compile(folder.path(), &settings).await;
-        let command = tapped_stdio(folder.path(), &settings);
-        let mut child = Command::new(&command[0])
-            .args(&command[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the tap starts");
-        let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-        (Self { folder, child }, (stdout, stdin))
-    }
-
-    /// Call this after the client has closed the pipe.
-    async fn expect_clean(mut self) {
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        ended.expect("it ends with its input").expect("waiting works");
-        expect_clean_since(beginning("auto"), self.folder.path());
-    }
 }
 
 fn call(name: &'static str, arguments: Value) -> CallToolRequestParams {
@@ -270,24 +230,15 @@ async fn rmcp_discovers_calls_minds_tasks_and_listens_over_http() {
     ends_clean(client, &proxy).await;
 }
 
-/// Left to itself, the client discovers.
-#[tokio::test]
-async fn rmcp_finds_out_calls_and_minds_tasks_over_stdio() {
-    let (host, pipe) = Piped::start().await;
-    let person = Person::who_knows_tasks();
-    let client = person.clone().serve_with_lifecycle(pipe, auto()).await.expect("it connects");
-    calls_in_line(&client, &person).await;
-    tasks(&client, &person).await;
-    client.cancel().await.expect("it ends");
-    host.expect_clean().await;
-}
-
 #[tokio::test]
 async fn rmcp_that_does_not_know_tasks_gets_results_or_is_told_that_it_has_to() {
     let (_host, proxy) = over_http().await;
     let person = Person::default();
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
-    let client = person.clone().serve_with_lifecycle(transport, auto()).await.expect("it connects");
+    // Left to itself, the client discovers.
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let auto = ClientLifecycleMode::Auto { preferred_versions, legacy_version: None };
+    let client = person.clone().serve_with_lifecycle(transport, auto).await.expect("it connects");
     calls_in_line(&client, &person).await;
     // 26T-4: the call does not become a task.
     let waited = called(&client, "wait", json!({ "ms": 5 })).await;

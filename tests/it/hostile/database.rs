@@ -8,7 +8,6 @@ use std::ops::Deref;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::postgres::{self, Server};
-use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
 const SECRET: &str = "told-to-its-client-alone";
@@ -86,9 +85,7 @@ async fn database() {
     let schema = server.schema();
     let stage = Stage::open(setup(server, &schema)).await;
     let stage = Shared { stage, server, schema };
-    attacks!(stage;
-        hear_and_repeat_what_hosts_say, speak_as_a_host,
-    );
+    attacks!(stage; hear_and_repeat_what_hosts_say);
     stage.stage.at_rest().await;
 }
 
@@ -124,33 +121,4 @@ async fn hear_and_repeat_what_hosts_say(stage: &Shared) {
         (stage.refused("replayed").await >= before + heard.len() as u64).then_some(())
     })
     .await;
-}
-
-async fn speak_as_a_host(stage: &Shared) {
-    let guarded = setup(stage.server, &stage.schema).config(&stanza("ci", &[]));
-    let guarded = guarded.with(&[guests::plugin("probe")]).start().await;
-    let ci = Session::open_with(guarded.port(), &token("ci")).await;
-    let before = stage.refused("plain").await;
-    for round in 1..=5 {
-        // A message in the format of earlier releases: this principal runs more than its limit.
-        let busy = json!({"running": {"host": 77, "round": round, "of": [["subject:5:tokenci", 100_000]]}});
-        stage.say(&format!("={busy}")).await;
-        let result = ci.call("echo", json!({"text": "served"})).await;
-        assert_eq!(result["content"][0]["text"], "served", "{result}");
-    }
-    stage.say("*").await;
-    stage.say(&"x".repeat(7_000)).await;
-    eventually("plain messages to be counted", || async {
-        (stage.refused("plain").await >= before + 7).then_some(())
-    })
-    .await;
-    // A forgery that looks like a real message.
-    let before = stage.refused("forged").await;
-    stage.say(&format!("AQ{}", "B".repeat(198))).await;
-    eventually("a forgery to be counted", || async {
-        (stage.refused("forged").await > before).then_some(())
-    })
-    .await;
-    let warned = stage.host.log().matches("event=\"cluster.messages_refused\"").count();
-    assert!((1..=2).contains(&warned), "it is said {warned} times");
 }
