@@ -118,14 +118,13 @@ async fn ir_8_decline_cancel_error_and_nonsense_are_inputs_to_the_tool() {
         {"ask": [form("nonsense")]},
     ]);
     let mut call = session.begin_script(steps).await;
-    let asked = call.message().await;
-    session.respond(&asked, json!({"action": "decline"})).await;
-    let asked = call.message().await;
-    session.respond(&asked, json!({"action": "cancel"})).await;
-    let asked = call.message().await;
-    session.refuse(&asked, -1, "User rejected sampling request").await;
-    let asked = call.message().await;
-    session.respond(&asked, json!({"action": "shrug"})).await;
+    for action in ["decline", "cancel", "", "shrug"] {
+        let asked = call.message().await;
+        match action {
+            "" => session.refuse(&asked, -1, "User rejected sampling request").await,
+            action => session.respond(&asked, json!({ "action": action })).await,
+        }
+    }
     let came = call.outcome().await;
     assert_eq!(came[0]["decline"]["action"], "decline");
     assert_eq!(came[1]["cancel"]["action"], "cancel");
@@ -146,13 +145,11 @@ async fn l_9_c_6_a_question_has_a_deadline_and_is_taken_back_when_it_passes() {
     session.respond(&asked, accepted()).await;
     // The same in a task (26T-21).
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let (answer, before) = wait.answer().await;
+    let (answer, before) = session.begin("tasks/result", json!({"taskId": task})).await.answer().await;
     assert_eq!(outcome(&answer["result"]), json!([{"a": "timed-out"}]));
-    let asked = before.iter().find(|message| message["method"] == "elicitation/create");
-    if let Some(asked) = asked {
-        let taken_back = before.iter().find(|message| message["method"] == "notifications/cancelled");
-        let taken_back = taken_back.expect("what went out is taken back");
+    let of = |method: &str| before.iter().find(|message| message["method"] == method);
+    if let Some(asked) = of("elicitation/create") {
+        let taken_back = of("notifications/cancelled").expect("what went out is taken back");
         assert_eq!(taken_back["params"]["requestId"], asked["id"]);
         assert_eq!(taken_back["params"]["_meta"][RELATED]["taskId"], task, "T-38");
     }

@@ -244,9 +244,9 @@ async fn hold_listings_of_a_huge_folder(stage: &Stage) {
         std::fs::File::create(huge.join(format!("{n:0>100}"))).expect("makes");
     }
     assert_eq!(stage.allowed("reader", "count", "/data/huge", "").await, "ALLOWED 30000");
-    let before = stage.peak_memory();
+    let before = stage.host.usage().peak;
     let hold = json!({"what": "hold-lists", "path": "/data/huge", "times": 120});
     assert_eq!(stage.said("reader_file", hold).await, "ALLOWED 120");
-    let grown = stage.peak_memory().saturating_sub(before);
+    let grown = stage.host.usage().peak.saturating_sub(before);
     assert!(grown < 128 << 20, "{grown} bytes for 120 listings of 30,000 names of 100 bytes");
 }

@@ -145,6 +145,9 @@ async fn cancelled_guests_leave_nothing_behind() {
     let engine = engine(&settings());
     let catalog = only(&engine, "hostile_calls", "").await;
     for (attack, name) in [
+        ("cancel_while_computing", "compute"),
+        ("cancel_while_in_bulk_memory", "fill_memory"),
+        ("cancel_while_writing_output", "write_for_ever"),
         ("cancel_while_in_host_calls", "call_the_host"),
         ("cancel_while_in_host_calls", "sleep_for_nothing"),
         ("cancel_while_sleeping", "sleep_for_ever"),
