@@ -184,6 +184,15 @@ impl Stage {
         seen
     }
 
+    /// Each of these accesses to each of these paths is denied.
+    pub async fn all_denied(&self, name: &str, accesses: &[&str], paths: &[&str], other: &str) {
+        for path in paths {
+            for what in accesses {
+                self.denied(name, what, path, other).await;
+            }
+        }
+    }
+
     /// Waits until the host uses no more resources than before the attacks, apart from warm pools and caches.
     pub async fn at_rest(self) {
         let Self { host, rest, .. } = self;
