@@ -70,7 +70,6 @@ mod stdio;
 mod store;
 mod tasks;
 mod timeline;
-mod tools;
 mod traced;
 mod typed;
 mod upgrade;

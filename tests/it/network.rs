@@ -187,26 +187,20 @@ pub async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str, body: &'
 }
 
 #[tokio::test]
-async fn certificates_are_checked_for_the_name_against_those_that_are_trusted() {
+async fn certificates_are_checked_against_those_that_the_machine_trusts() {
     let (known, pem) = authority("Known");
     let (stranger, _) = authority("Stranger");
     let good = secure_site(&known, "localhost", b"secure").await;
-    let misnamed = secure_site(&known, "example.com", b"secure").await;
     let unknown = secure_site(&stranger, "localhost", b"secure").await;
     let folder = tempfile::tempdir().expect("a folder");
     let trusted = folder.path().join("trusted.pem");
     std::fs::write(&trusted, pem).expect("writes");
-    let allow = [good, misnamed, unknown].map(|port| format!("localhost:{port}"));
+    let allow = [good, unknown].map(|port| format!("localhost:{port}"));
     let setup = Setup::new().with(&[guests::fixture("net_try")]);
     let setup = setup.manifest("net_try", &format!("[http]\nallow = {allow:?}"));
     let (_host, session) = setup.variable("SSL_CERT_FILE", trusted.to_str().expect("plain")).open().await;
-    for (port, words) in [
-        (good, ["secure", "200"]),
-        (misnamed, ["TlsCertificateError", "no secure connection"]),
-        (unknown, ["TlsCertificateError", "UnknownIssuer"]),
-    ] {
+    for (port, says) in [(good, "secure"), (unknown, "UnknownIssuer")] {
         let result = session.call("request", json!({ "url": format!("https://localhost:{port}/") })).await;
-        let said = result["content"].to_string();
-        assert!(words.iter().all(|word| said.contains(word)), "{words:?}: {said}");
+        assert!(result["content"].to_string().contains(says), "{says}: {result}");
     }
 }
