@@ -189,20 +189,6 @@ async fn ir_1_ir_3_t_17_a_task_waits_for_input_and_one_result_stream_carries_it_
 }
 
 #[tokio::test]
-async fn ir_1_a_task_leaves_input_required_only_when_all_answers_are_in() {
-    let (_host, session) = ready().await;
-    let task = session.create_script(json!([{"ask": [form("a"), form("b")]}, {"sleep": 600_000}])).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let first = wait.next_of("elicitation/create").await;
-    let second = wait.next_of("elicitation/create").await;
-    session.respond(&second, accepted()).await;
-    assert_eq!(session.task(&task).await["status"], "input_required");
-    session.respond(&first, accepted()).await;
-    session.until(&task, "working").await;
-    session.result("tasks/cancel", json!({"taskId": task})).await;
-}
-
-#[tokio::test]
 async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_else() {
     let (_host, session) = scripted().open_as(everything()).await;
     let mut listening = session.listen().await;

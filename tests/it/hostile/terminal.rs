@@ -19,7 +19,7 @@ async fn terminal() {
         install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &guests::hostile_lists(listing));
     }
     attacks!(stage;
-        steer_by_a_result, steer_by_a_question, steer_by_what_is_listed_or_refused, steer_by_a_task,
+        steer_by_a_result, steer_by_what_is_listed_or_refused, steer_by_a_task,
     );
     stage.at_rest().await;
 }
@@ -96,15 +96,6 @@ async fn steer_by_a_result(stage: &Stage) {
     let piped = stage.host.command(&["call", "--json", "echo", &text]).await;
     let result: serde_json::Value = serde_json::from_slice(&piped.stdout).expect("JSON");
     assert_eq!(result["content"][0]["text"], STEERS);
-}
-
-async fn steer_by_a_question(stage: &Stage) {
-    let mut asked = on_terminal(&stage.host, &["call", "ask", &json!({"question": STEERS}).to_string()]);
-    eventually("the question", || async { asked.shown().contains("Ctrl-D declines").then_some(()) }).await;
-    asked.types("\u{4}");
-    let (_, shown) = asked.ended().await;
-    harmless("a question", &shown);
-    assert!(shown.contains("x\\u{1b}[2J"), "{shown:?}");
 }
 
 async fn steer_by_what_is_listed_or_refused(stage: &Stage) {
