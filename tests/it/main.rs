@@ -54,7 +54,6 @@ mod rates;
 mod raw_bytes;
 mod readme;
 mod recorded_http;
-mod reload;
 mod reload_config;
 mod requestor;
 mod resume;

@@ -18,10 +18,6 @@ fn setup(manifest: &str) -> Setup {
     setup.manifest("chances", &format!("{RESUME}{manifest}"))
 }
 
-async fn resuming() -> (Host, Session) {
-    setup("").open_as(json!({"elicitation": {}})).await
-}
-
 /// The part of a manifest that lets the tool send requests to the sink.
 fn http(sink: &Sink, more: &str) -> String {
     format!("[http]\nallow = [\"127.0.0.1:{}\"]\n{more}\n", sink.port())
@@ -36,24 +32,6 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
     session.until(id, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": id})).await;
     text(&result).as_array().expect("a list").clone()
-}
-
-/// Its host is lost more often than a run may be that never gets further, but each time it only waits.
-#[tokio::test]
-async fn a_task_that_only_waits_is_never_given_up() {
-    let (mut host, mut session) = resuming().await;
-    // It computes for so long that its run would be kept for a while.
-    let id = session.create("chances", json!({"rounds": 1, "readings": 3_000_000, "ask": true})).await;
-    session.until(&id, "input_required").await;
-    for _ in 0..5 {
-        host = host.killed_and_restarted().await;
-        session = session.at(host.port());
-        eventually("the run to wait again, and to end", || async {
-            (host.metric("toolyard_tasks_parked").await == Some(1)).then_some(())
-        })
-        .await;
-    }
-    assert_eq!(session.task(&id).await["status"], "input_required");
 }
 
 /// The guest that would see a refusal of the host would not repeat its run when there is memory again.
@@ -119,22 +97,6 @@ async fn a_key_is_used_for_one_request_of_a_task_whatever_runs_it_has() {
     let keys: Vec<_> = steps.into_iter().map(|step| step.idempotency_key.expect("a key")).collect();
     let expected: Vec<String> = (1..=6).map(|number| format!("{id}:{number}")).collect();
     assert_eq!(keys, expected);
-}
-
-#[tokio::test]
-async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
-    let sink = Sink::start().await;
-    let (mut host, session) = setup(&http(&sink, "")).open_as(json!({})).await;
-    let order = json!({"rounds": 12, "hostSleep": 200, "port": sink.port(), "key": "k"});
-    let id = session.create("chances", order).await;
-    sink.begun("k", 3).await;
-    host.signal(rustix::process::Signal::TERM);
-    assert!(host.ended().await.success(), "{}", host.log());
-    assert!(sink.of("k").begun.len() < 12, "it did not wait for the task");
-    let host = host.another().await;
-    let rounds = seen(&session.at(host.port()), &id).await;
-    let effects = sink.of("k");
-    assert!(rounds.len() == 12 && !effects.repeats() && effects.begun.len() == 12, "{effects:?}");
 }
 
 /// The other words of the manifest are in `crash/resume.rs` and in the tests of the engine.
