@@ -71,11 +71,6 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
     assert_eq!((&task["parked"], &task["resumptions"]), (&Value::Null, &json!(1)), "{task}");
 
     let entries = history(&host, &id).await.expect("a journal");
-    let kinds: Vec<_> = entries.iter().map(|entry| entry["kind"].as_str().expect("a kind")).collect();
-    assert_eq!((kinds[0], kinds.last()), ("begin", Some(&"ended")), "{kinds:?}");
-    let at =
-        |kind: &str| kinds.iter().position(|found| *found == kind).unwrap_or_else(|| panic!("{kinds:?}"));
-    assert!(at("ask") < at("answer"), "{kinds:?}");
     assert!(!json!(entries).to_string().contains("\"answers\""), "without --full there are no answers");
     let text = out(&host.command(&["tasks", "history", &id]).await);
     assert!(text.contains("ask       q0 elicitation/create") && text.contains("1 question; ended"), "{text}");
