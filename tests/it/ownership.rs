@@ -1,32 +1,21 @@
 //! Tasks belong to principals (T-40, T-41): another principal's task is as unknown as one that never existed,
 //! in every request. No principal can take over another one's session, stream or question.
 
-use crate::questions::{accepted, everything, form};
-use serde_json::{Value, json};
-use toolyard_tests::exchange::next_of;
+use crate::questions::{accepted, everything, form, scripted};
+use serde_json::json;
 use toolyard_tests::host::Setup;
-use toolyard_tests::http::Events;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Host, Session};
 
-/// A host that knows alice and bob, without a limit on failed look-ups.
+/// A host that knows alice and bob.
 async fn shared() -> Host {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let components = [guests::plugin("probe"), guests::fixture("script")];
-    let setup = Setup::new().with(&components).config(&config);
-    let free = ["rates.failed-lookups", "rates.requests", "rates.polling"];
-    free.into_iter().fold(setup, |setup, key| setup.set(key, "none")).start().await
+    scripted().config(&[stanza("alice", &[]), stanza("bob", &[])].concat()).start().await
 }
 
 async fn open(host: &Host, name: &str) -> Session {
     let token = token(name);
     Session::open_by(host.port(), LATEST, everything(), Some(&token)).await.session
-}
-
-/// The question that arrives on a stream.
-async fn question(events: &mut Events) -> Value {
-    next_of(events, "elicitation/create").await
 }
 
 #[tokio::test]
@@ -36,7 +25,7 @@ async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_aske
         (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
     let task = alice.create_script(json!([{"ask": [form("a")]}])).await;
     let mut waiting = alice.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = question(&mut waiting.events).await;
+    let asked = waiting.next_of("elicitation/create").await;
     let decline = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}});
     for (who, session) in [("bob", &bob), ("alice in another session", &again)] {
         // The host accepts and ignores it, like any response that belongs to no request.

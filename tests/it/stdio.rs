@@ -181,8 +181,7 @@ async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
 #[tokio::test]
 async fn large_lines_under_way_are_bounded_in_bytes() {
     let setup = Setup::new().with(&[guests::fixture("script")]).set("wire.body-bytes-per-principal", "16MiB");
-    let mut stdio = Stdio::start(setup);
-    stdio.initialize(LATEST).await;
+    let mut stdio = Stdio::open(setup).await;
     let call = |id: u64, milliseconds: u32| {
         let arguments = json!({"steps": [{"sleep": milliseconds}], "unused": "x".repeat(5 << 20)});
         let params = json!({"name": "script", "arguments": arguments});
@@ -198,22 +197,17 @@ async fn large_lines_under_way_are_bounded_in_bytes() {
         running.retain(|id| answer["id"] != *id);
     }
     for id in running {
-        let params = json!({"requestId": id});
-        stdio
-            .line(
-                &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string(),
-            )
-            .await;
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        stdio.line(&cancel.to_string()).await;
     }
-    let mut again = 106;
-    loop {
+    for again in 106.. {
         stdio.line(&call(again, 0)).await;
         let answer = stdio.read().await;
         assert_eq!(answer["id"], again, "{answer}");
+        // A cancelled run may still be stopping.
         if answer["error"].is_null() {
-            return;
+            break;
         }
-        // A cancelled run is still stopping.
-        again += 1;
     }
 }
