@@ -15,11 +15,6 @@ tools = ["math_divide"]
 arguments = { "/a" = "22", "/b" = "1|9007199254740993" }
 
 [[rules]]
-effect = "deny"
-tools = ["wait"]
-arguments = { "/ms" = "22|0" }
-
-[[rules]]
 effect = "allow"
 tools = ["*"]
 "#;
@@ -78,7 +73,4 @@ async fn write_a_denied_number_otherwise(stage: &Stage) {
     kept_out(stage, "math_divide", ["{\"a\":22,\"b\":9007199254740993.0}"]).await;
     let_in(stage, "math_divide", "{\"a\":22,\"b\":9007199254740992}").await;
     let_in(stage, "math_divide", "{\"a\":21,\"b\":1}").await;
-    let numbers = ["22.00000000000000000000000000001", "-0.0", "0e99999999999999999999", "1e-400", "1e400"];
-    kept_out(stage, "wait", numbers.map(|n| format!("{{\"ms\":{n}}}"))).await;
-    let_in(stage, "wait", "{\"ms\":1}").await;
 }
