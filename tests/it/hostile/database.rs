@@ -61,19 +61,6 @@ impl Shared {
         });
         payloads.collect()
     }
-
-    /// Sends this payload on the channel of the hosts.
-    async fn say(&self, payload: &str) {
-        let say = format!("SELECT pg_notify('toolyard_{}', '{payload}')", self.schema);
-        let server = self.server;
-        tokio::task::spawn_blocking(move || server.ask_as("spy", &[&say])).await.expect("it is said");
-    }
-
-    /// The number of messages that the host has rejected for this reason so far.
-    async fn refused(&self, reason: &str) -> u64 {
-        let series = format!("toolyard_store_messages_refused_total{{reason=\"{reason}\"}}");
-        self.host.metric(&series).await.unwrap_or(0)
-    }
 }
 
 #[tokio::test]
@@ -112,13 +99,17 @@ async fn hear_and_repeat_what_hosts_say(stage: &Shared) {
     for secret in [&session, &task, &task.replace('-', ""), SECRET, "session", "message", "changed"] {
         assert!(!heard.iter().any(|message| message.contains(secret)), "{secret} in {heard:?}");
     }
-    let before = stage.refused("replayed").await;
+    let series = "toolyard_store_messages_refused_total{reason=\"replayed\"}";
+    let replayed = async || stage.host.metric(series).await.unwrap_or(0);
+    let before = replayed().await;
     for payload in &heard {
-        stage.say(payload).await;
+        let say = format!("SELECT pg_notify('toolyard_{}', '{payload}')", stage.schema);
+        let server = stage.server;
+        tokio::task::spawn_blocking(move || server.ask_as("spy", &[&say])).await.expect("it is said");
     }
     // Both hosts have received each other's messages.
     eventually("repetitions to be counted", || async {
-        (stage.refused("replayed").await >= before + heard.len() as u64).then_some(())
+        (replayed().await >= before + heard.len() as u64).then_some(())
     })
     .await;
 }
