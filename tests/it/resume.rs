@@ -3,7 +3,6 @@
 use crate::audit::log;
 use crate::command_line::out;
 use serde_json::{Value, json};
-use std::time::Duration;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;

@@ -2,7 +2,6 @@
 
 mod encrypted;
 
-use crate::command_line::err;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
