@@ -125,28 +125,6 @@ async fn connections_end_with_their_run() {
     eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
 }
 
-#[tokio::test]
-async fn a_request_is_part_of_the_trace_of_its_call() {
-    let net = Net::granted().await;
-    let trace = "0af7651916cd43dd8448eb211c80319c";
-    let params = json!({
-        "name": "request", "arguments": { "url": net.site.url("/echo") },
-        "_meta": { "traceparent": format!("00-{trace}-b7ad6b7169203331-01"), "tracestate": "a=b" },
-    });
-    net.session.result("tools/call", params.clone()).await;
-    let head = net.site.seen().remove(0);
-    assert!(
-        head.contains(&format!("traceparent: 00-{trace}-")) && head.contains("tracestate: a=b"),
-        "{head}"
-    );
-
-    let mut own = params;
-    own["arguments"]["headers"] = json!([["traceparent", "mine"]]);
-    net.session.result("tools/call", own).await;
-    let head = net.site.seen().remove(1);
-    assert!(head.contains("traceparent: mine") && !head.contains("tracestate"), "{head}");
-}
-
 /// A certificate authority: its key for signing, and its certificate as PEM.
 pub fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
