@@ -3,7 +3,7 @@
 
 use super::stage::Stage;
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
@@ -15,7 +15,9 @@ const OVERRIDE: &str = "data.others-may-write";
 #[tokio::test]
 async fn users() {
     let stage = Stage::open(Setup::new()).await;
-    attacks!(stage; open_the_data_folder_to_everybody, put_a_database_there_first);
+    attacks!(stage;
+        open_the_data_folder_to_everybody, put_a_database_there_first, put_a_link_where_the_audit_log_is,
+    );
     stage.at_rest().await;
 }
 
@@ -101,4 +103,11 @@ async fn put_a_database_there_first(_: &Stage) {
         assert!(said.contains(name) && said.contains("could have changed tasks and keys"), "{said}");
         std::fs::remove_file(&file).expect("removes");
     }
+}
+
+async fn put_a_link_where_the_audit_log_is(_: &Stage) {
+    let (folder, data) = place();
+    symlink("../target", data.join("audit.jsonl")).expect("links");
+    let said = does_not_start(folder.path()).await;
+    assert!(said.contains("audit.jsonl is no regular file"), "{said}");
 }
