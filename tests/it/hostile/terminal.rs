@@ -24,16 +24,12 @@ async fn terminal() {
     stage.at_rest().await;
 }
 
-/// A command on the folders of this host, on a terminal.
-fn on_terminal(host: &Host, args: &[&str]) -> OnTerminal {
+/// The output of a command on the folders of this host, on a terminal.
+async fn shown(host: &Host, args: &[&str]) -> String {
     let mut command = Command::new(guests::binary());
     command.args(args).arg("--plugins").arg(host.plugins()).arg("--data").arg(host.data());
     command.current_dir(host.folder());
-    OnTerminal::start(command)
-}
-
-async fn shown(host: &Host, args: &[&str]) -> String {
-    let (_, shown) = on_terminal(host, args).ended().await;
+    let (_, shown) = OnTerminal::start(command).ended().await;
     harmless(&args.join(" "), &shown);
     shown
 }
