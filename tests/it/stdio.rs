@@ -12,13 +12,9 @@ use toolyard_tests::stateless::enveloped;
 use toolyard_tests::wait::PATIENCE;
 use toolyard_tests::{Stdio, guests, nightly};
 
-fn setup() -> Setup {
-    Setup::probe()
-}
-
 #[tokio::test]
 async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
-    let mut stdio = Stdio::start(setup());
+    let mut stdio = Stdio::start(Setup::probe());
     let early = stdio.request("tools/list", json!({})).await;
     assert_eq!(early["error"]["code"], -32600);
     assert_eq!(stdio.request("ping", json!({})).await["result"], json!({}), "L-7");
@@ -41,7 +37,7 @@ async fn a_client_that_lists_once_while_components_compile_can_call_each_tool() 
         Command::new("sh").args(["-c", "while :; do :; done"]).kill_on_drop(true).spawn().expect("starts")
     };
     let _busy: Vec<Child> = (0..if nightly::seed().is_some() { 6 } else { 0 }).map(busy).collect();
-    let setup = setup();
+    let setup = Setup::probe();
     let script = guests::root().join("target/examples/desk-typescript.wasm");
     let script = std::fs::read(script).expect("make examples");
     install_bytes(setup.plugins(), "script.wasm", &never_compiled(script));
@@ -89,7 +85,7 @@ fn never_compiled(mut component: Vec<u8>) -> Vec<u8> {
 /// C-2: a client must not cancel it; if it tries, nothing happens.
 #[tokio::test]
 async fn c_2_initialize_is_not_cancelled() {
-    let mut stdio = Stdio::start(setup());
+    let mut stdio = Stdio::start(Setup::probe());
     stdio.line(&initialize("2025-03-26", json!({})).to_string()).await;
     stdio.line(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}"#).await;
     let answer = stdio.read().await;
@@ -107,7 +103,7 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}});
     let lines = format!("{}\n{call}\n", initialize(LATEST, json!({})));
     for format in ["text", "json"] {
-        let (folder, _) = setup().into_parts();
+        let (folder, _) = Setup::probe().into_parts();
         let mut command = command("stdio", folder.path(), &[]);
         command.env("TOOLYARD_LOG", "debug").env("TOOLYARD_LOG_FORMAT", format);
         command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
@@ -132,7 +128,7 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
 /// S-5: the TypeScript client accepts at most 10 MiB in one line.
 #[tokio::test]
 async fn s_5_the_largest_line_is_one_that_clients_can_read() {
-    let mut stdio = Stdio::open(setup()).await;
+    let mut stdio = Stdio::open(Setup::probe()).await;
     let flood = |mib: u32| json!({"name": "flood", "arguments": {"mib": mib}});
     let large = stdio.request("tools/call", flood(7)).await;
     assert_eq!(large["result"]["isError"], false);
@@ -144,7 +140,7 @@ async fn s_5_the_largest_line_is_one_that_clients_can_read() {
 #[tokio::test]
 async fn s_3_at_the_end_of_input_the_process_ends_and_only_answers_under_way_are_waited_for() {
     for (tool, ms) in [("wait", 300), ("spin", 600_000)] {
-        let mut stdio = Stdio::open(setup()).await;
+        let mut stdio = Stdio::open(Setup::probe()).await;
         let task = json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}});
         let task = stdio.request("tools/call", task).await;
         assert_eq!(task["result"]["task"]["status"], "working");
@@ -158,7 +154,7 @@ async fn s_3_at_the_end_of_input_the_process_ends_and_only_answers_under_way_are
 /// A pipe's tasks belong to the local user: a later process finds them in their true state.
 #[tokio::test]
 async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
-    let mut first = Stdio::open(setup()).await;
+    let mut first = Stdio::open(Setup::probe()).await;
     let done = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
     let done = done["result"]["task"]["taskId"].clone();
     let result = first.request("tasks/result", json!({"taskId": done})).await["result"].clone();

@@ -1,14 +1,11 @@
 //! The timeline of a task, as an operator sees it at the command line.
 
 use crate::command_line::{err, out};
+use crate::questions::scripted;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Site, guests};
-
-fn setup() -> Setup {
-    Setup::new().with(&[guests::fixture("script")])
-}
 
 /// The events of a task.
 async fn events(host: &Host, id: &str) -> Vec<Value> {
@@ -23,7 +20,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_timeline_of_a_task_has_its_life_and_its_log_and_a_plain_call_has_none() {
-    let (host, session) = setup().open().await;
+    let (host, session) = scripted().open().await;
     let log = |data: &str| json!({"log": {"level": "warning", "logger": "disk", "data": data}});
     let progress =
         |number: u32| json!({"progress": {"progress": number, "total": 9, "message": "on its way"}});
@@ -54,7 +51,7 @@ async fn the_timeline_of_a_task_has_its_life_and_its_log_and_a_plain_call_has_no
 
 #[tokio::test]
 async fn logs_can_be_followed_until_the_task_ends() {
-    let (host, session) = setup().open().await;
+    let (host, session) = scripted().open().await;
     let log = |data: &str| json!({"log": {"level": "info", "data": data}});
     let id = session.create_script(json!([log("early"), {"sleep": 1_000}, log("late")])).await;
     let followed = host.command(&["tasks", "logs", &id, "--follow"]).await;
