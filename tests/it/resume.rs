@@ -10,9 +10,10 @@ use toolyard_tests::sink::Sink;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
-const RESUME: &str = "[task]\ndurability = \"resume\"\n";
+pub const RESUME: &str = "[task]\ndurability = \"resume\"\n";
 
-fn setup(manifest: &str) -> Setup {
+/// A setup with a tool that resumes, and more in its manifest.
+pub fn setup(manifest: &str) -> Setup {
     let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
     setup.manifest("chances", &format!("{RESUME}{manifest}"))
 }

@@ -2,16 +2,9 @@
 
 use crate::audit::log;
 use crate::command_line::{err, out};
+use crate::resume::{RESUME, setup};
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually, guests};
-
-const RESUME: &str = "[task]\ndurability = \"resume\"";
-
-fn setup(manifest: &str) -> Setup {
-    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
-    setup.manifest("chances", manifest)
-}
+use toolyard_tests::{Host, Session, eventually};
 
 async fn metric(host: &Host, series: &str) -> u64 {
     host.metric(series).await.unwrap_or_else(|| panic!("no {series}"))
@@ -48,7 +41,7 @@ async fn answer(host: &Host, session: &Session, id: &str) {
 
 #[tokio::test]
 async fn a_parked_task_is_counted_shown_and_has_a_history() {
-    let (host, session) = setup(RESUME).open_as(json!({"elicitation": {}})).await;
+    let (host, session) = setup("").open_as(json!({"elicitation": {}})).await;
     let id = parked(&host, &session).await;
     assert_eq!(metric(&host, "toolyard_tasks_parked").await, 1);
     let host = host.killed_and_restarted().await;
@@ -80,7 +73,7 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
 
 #[tokio::test]
 async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
-    let (host, session) = setup("").open().await;
+    let (host, session) = setup("").manifest("chances", "").open().await;
     let id = session.complete("chances", json!({"rounds": 1})).await;
     let error = history(&host, &id).await.expect_err("no journal");
     assert!(error.contains("has no journal") && error.contains("durability"), "{error}");
@@ -93,7 +86,7 @@ async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
 
 #[tokio::test]
 async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_tasks() {
-    let setup = setup(RESUME).set("tasks.journals", "256KiB");
+    let setup = setup("").set("tasks.journals", "256KiB");
     let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
     let ended = session.complete("chances", json!({"rounds": 1})).await;
     // Of many owners, because one alone has a share.
@@ -126,7 +119,7 @@ async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_t
 /// The operator has changed the manifest, and changes it back.
 #[tokio::test]
 async fn a_task_that_could_not_be_resumed_continues_once_the_operator_says_so() {
-    let (host, session) = setup(RESUME).open_as(json!({"elicitation": {}})).await;
+    let (host, session) = setup("").open_as(json!({"elicitation": {}})).await;
     let id = parked(&host, &session).await;
     let resume = async |host: &Host| host.command(&["tasks", "resume", &id]).await;
     let refused = resume(&host).await;
