@@ -125,28 +125,6 @@ async fn connections_end_with_their_run() {
     eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
 }
 
-#[tokio::test]
-async fn a_request_is_part_of_the_trace_of_its_call() {
-    let net = Net::granted().await;
-    let trace = "0af7651916cd43dd8448eb211c80319c";
-    let params = json!({
-        "name": "request", "arguments": { "url": net.site.url("/echo") },
-        "_meta": { "traceparent": format!("00-{trace}-b7ad6b7169203331-01"), "tracestate": "a=b" },
-    });
-    net.session.result("tools/call", params.clone()).await;
-    let head = net.site.seen().remove(0);
-    assert!(
-        head.contains(&format!("traceparent: 00-{trace}-")) && head.contains("tracestate: a=b"),
-        "{head}"
-    );
-
-    let mut own = params;
-    own["arguments"]["headers"] = json!([["traceparent", "mine"]]);
-    net.session.result("tools/call", own).await;
-    let head = net.site.seen().remove(1);
-    assert!(head.contains("traceparent: mine") && !head.contains("tracestate"), "{head}");
-}
-
 /// A certificate authority: its key for signing, and its certificate as PEM.
 pub fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -187,26 +165,20 @@ pub async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str, body: &'
 }
 
 #[tokio::test]
-async fn certificates_are_checked_for_the_name_against_those_that_are_trusted() {
+async fn certificates_are_checked_against_those_that_the_machine_trusts() {
     let (known, pem) = authority("Known");
     let (stranger, _) = authority("Stranger");
     let good = secure_site(&known, "localhost", b"secure").await;
-    let misnamed = secure_site(&known, "example.com", b"secure").await;
     let unknown = secure_site(&stranger, "localhost", b"secure").await;
     let folder = tempfile::tempdir().expect("a folder");
     let trusted = folder.path().join("trusted.pem");
     std::fs::write(&trusted, pem).expect("writes");
-    let allow = [good, misnamed, unknown].map(|port| format!("localhost:{port}"));
+    let allow = [good, unknown].map(|port| format!("localhost:{port}"));
     let setup = Setup::new().with(&[guests::fixture("net_try")]);
     let setup = setup.manifest("net_try", &format!("[http]\nallow = {allow:?}"));
     let (_host, session) = setup.variable("SSL_CERT_FILE", trusted.to_str().expect("plain")).open().await;
-    for (port, words) in [
-        (good, ["secure", "200"]),
-        (misnamed, ["TlsCertificateError", "no secure connection"]),
-        (unknown, ["TlsCertificateError", "UnknownIssuer"]),
-    ] {
+    for (port, says) in [(good, "secure"), (unknown, "UnknownIssuer")] {
         let result = session.call("request", json!({ "url": format!("https://localhost:{port}/") })).await;
-        let said = result["content"].to_string();
-        assert!(words.iter().all(|word| said.contains(word)), "{words:?}: {said}");
+        assert!(result["content"].to_string().contains(says), "{says}: {result}");
     }
 }

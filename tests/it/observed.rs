@@ -56,7 +56,8 @@ async fn the_numbers_tell_what_has_happened() {
     session
         .error("tools/call", json!({"name": "protocol_error", "arguments": {"code": -1, "message": "x"}}))
         .await;
-    session.call("echo", json!({"text": 1})).await;
+    // TL-9, TL-10: arguments that do not fit are a result, which the model can mend.
+    assert_eq!(session.call("echo", json!({"text": 1})).await["isError"], true);
     session.error("tools/call", json!({"name": "nobody"})).await;
     session.error("no/such/method", json!({})).await;
     session.call("spin", json!({"ms": 60})).await;

@@ -1,12 +1,12 @@
 //! Permissions that a manifest leaves to the person who calls (`grant = "ask"`). The host asks before the run
 //! begins, the decision counts for as long as the person said, and any answer other than a clear yes is a no.
 
-use crate::questions::{RELATED, everything};
+use crate::questions::everything;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::Exchange;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Site, guests};
+use toolyard_tests::{Session, guests};
 
 pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
 
@@ -18,10 +18,6 @@ pub fn files(manifest: &str) -> Setup {
     std::fs::create_dir(&data).expect("a folder");
     std::fs::write(data.join("note"), "note").expect("a note");
     setup
-}
-
-pub async fn open(host: &Host) -> Session {
-    Session::open_as(host.port(), LATEST, everything()).await.session
 }
 
 pub fn reading() -> Value {
@@ -106,32 +102,6 @@ async fn nobody_answers_and_the_question_is_taken_back() {
     refused(&session.result("tasks/result", json!({"taskId": task})).await, "did not answer in time");
 }
 
-#[tokio::test]
-async fn a_task_waits_for_the_persons_word() {
-    let host = files(ASK).start().await;
-    for (decision, may) in [("task", true), ("no", false)] {
-        let session = open(&host).await;
-        let task = session.create("file", reading()).await;
-        session.until(&task, "input_required").await;
-        let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-        let question = wait.next_of("elicitation/create").await;
-        assert_eq!(question["params"]["_meta"][RELATED]["taskId"], task);
-        let field = &question["params"]["requestedSchema"]["properties"]["decision"];
-        assert_eq!(field["enum"], json!(["once", "task", "always", "no", "never"]));
-        assert_eq!(field["enumNames"][1], "Yes, for this task");
-        session.respond(&question, saying(decision)).await;
-        let result = &wait.answer().await.0["result"];
-        if may {
-            allowed(result);
-        } else {
-            refused(result, "allowed");
-            assert_eq!(session.task(&task).await["status"], "failed");
-        }
-        // A decision for the task ends with the task.
-        refused(&call_saying(&session, "no").await, "by the user");
-    }
-}
-
 /// The question goes to the person; no part of it is a tool that a model could call.
 #[tokio::test]
 async fn what_clients_are_offered_is_the_same_whoever_grants_it() {
@@ -173,29 +143,4 @@ async fn lists_ask_nobody_and_a_prompt_asks() {
     let got = get.answer().await.0;
     assert!(got["result"]["messages"].is_array(), "{got}");
     assert_eq!(listed().await, 1, "what was said for ever counts here as well");
-}
-
-#[tokio::test]
-async fn a_host_is_asked_for_before_anything_is_sent_and_only_if_the_manifest_names_it() {
-    let site = Site::start().await;
-    let manifest = format!("[http]\nallow = [{{ host = \"localhost:{}\", grant = \"ask\" }}]\n", site.port());
-    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-    let (_host, session) = setup.open_as(everything()).await;
-    let sending = |url: String| json!({"name": "request", "arguments": {"url": url, "times": 2}});
-    let mut call = session.begin("tools/call", sending(site.url("/"))).await;
-    let question = call.message().await;
-    let message = question["params"]["message"].as_str().expect("a message");
-    assert!(message.contains(&format!("\"http://localhost:{}\"", site.port())), "{message}");
-    assert!(site.seen().is_empty(), "the host sends nothing before the answer");
-    session.respond(&question, saying("once")).await;
-    let question = call.message().await;
-    assert_eq!(site.seen().len(), 1);
-    session.respond(&question, saying("no")).await;
-    let refused = call.answer().await.0["result"]["content"].to_string();
-    assert!(refused.contains("was not allowed by the user (`http.allow.grant`)"), "{refused}");
-    // A person cannot permit a destination that the manifest does not name.
-    let unnamed = sending("http://localhost:1/".to_owned());
-    let (answer, before) = session.request_and_notices("tools/call", unnamed).await;
-    assert!(before.is_empty() && answer["result"]["isError"] == true, "{answer}");
-    assert_eq!(site.seen().len(), 1);
 }

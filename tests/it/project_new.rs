@@ -11,19 +11,6 @@ async fn run(folder: &Path, args: &[&str]) -> Output {
 }
 
 #[tokio::test]
-async fn a_project_is_written_once_and_what_comes_next_is_said() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let args = ["new", "my-tool", "--lang", "rust"];
-    let made = run(folder.path(), &args).await;
-    assert_eq!(made.status.code(), Some(0), "{}", err(&made));
-    let says = String::from_utf8(made.stdout).expect("text");
-    assert!(says.contains("toolyard dev my-tool") && says.contains("toolyard test my-tool"), "{says}");
-    assert!(folder.path().join("my-tool/project.toml").is_file());
-    let again = run(folder.path(), &args).await;
-    assert!(again.status.code() == Some(1) && err(&again).contains("already exists"), "{}", err(&again));
-}
-
-#[tokio::test]
 async fn a_wrong_name_or_language_is_wrong_usage() {
     let folder = tempfile::tempdir().expect("a folder");
     for (args, says) in [

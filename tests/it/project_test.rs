@@ -1,7 +1,6 @@
 //! `toolyard build` and `toolyard test`: build a project, and run its cases against the result.
 
 use crate::command_line::{err, out};
-use serde_json::{Value, json};
 use toolyard_tests::{Project, guests};
 
 const GOOD: &str = r#"
@@ -75,21 +74,6 @@ async fn cases_pass_plainly_and_as_tasks() {
 }
 
 #[tokio::test]
-async fn a_case_that_fails_is_in_the_report_with_the_difference() {
-    let wrong = GOOD.replace("text = \"Ada\"", "text = \"Eve\"");
-    let project = with_cases(&[("good", GOOD), ("wrong", &wrong)]);
-    let failed = project.run(&["test", "--json"]).await;
-    assert_eq!(failed.status.code(), Some(1));
-    let report: Value = serde_json::from_str(&out(&failed)).expect("one object");
-    assert_eq!((&report["passed"], &report["failed"]), (&1.into(), &1.into()));
-    let case =
-        report["cases"].as_array().expect("cases").iter().find(|case| case["ok"] == false).expect("one");
-    assert_eq!(case["name"], "cases/wrong");
-    let why = json!({"key": "text", "what": "the text is another", "expected": "Eve", "actual": "Ada"});
-    assert_eq!(case["why"], json!([why]));
-}
-
-#[tokio::test]
 async fn update_writes_what_came_where_a_case_fails() {
     let wrong =
         GOOD.replace("text = \"Ada\"", "text = \"Eve\" # why").replace("[arguments]", "# kept\n[arguments]");
@@ -133,14 +117,4 @@ async fn a_plugin_folder_is_tested_as_it_is_and_a_project_as_it_was_built() {
     std::fs::copy(project.at("cases/good.case.toml"), project.at("plugin/good.case.toml")).expect("copied");
     let folder = project.run(&["test", "plugin"]).await;
     assert_eq!(folder.status.code(), Some(0), "{}{}", out(&folder), err(&folder));
-}
-
-#[tokio::test]
-async fn the_limits_of_the_manifest_hold_in_tests() {
-    let grow =
-        "tool = 'grow'\narguments = {mib = 32}\n[expect]\nis-error = true\ntext-contains = 'limits.memory'";
-    let project = with_cases(&[("grow", grow)]);
-    project.write("plugin/sample.toml", "[limits]\nmemory = \"16MiB\"");
-    let tested = project.run(&["test"]).await;
-    assert_eq!(tested.status.code(), Some(0), "{}{}", out(&tested), err(&tested));
 }

@@ -5,13 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 use toolyard_tests::guests;
+use toolyard_tests::host::{Setup, command};
 
-/// A folder with the guest `add` in it.
+/// A folder with the guest `add` in its plugin folder.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::create_dir(folder.path().join("tools")).expect("makes");
-    std::fs::copy(guests::fixture("add"), folder.path().join("tools/add.wasm")).expect("copies");
-    folder
+    Setup::new().with(&[guests::fixture("add")]).into_parts().0
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -19,13 +17,8 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 async fn tools(folder: &Path, more: &[&str]) -> Output {
-    tokio::process::Command::new(guests::binary())
-        .args(["tools", "--json", "--plugins", "tools", "--data", "data"])
-        .args(more)
-        .current_dir(folder)
-        .output()
-        .await
-        .expect("the command runs")
+    let mut command = command("tools", folder, &[]);
+    command.arg("--json").args(more).output().await.expect("the command runs")
 }
 
 fn text(output: &Output) -> String {
@@ -35,7 +28,7 @@ fn text(output: &Output) -> String {
 #[tokio::test]
 async fn a_folder_that_everybody_can_write_to_is_refused_and_one_of_a_group_is_warned_of() {
     let folder = folder();
-    let place = folder.path().join("tools");
+    let place = folder.path().join("plugins");
     set_mode(&place, 0o777);
     let refused = tools(folder.path(), &[]).await;
     assert_eq!(refused.status.code(), Some(1));
@@ -56,13 +49,13 @@ async fn a_folder_that_everybody_can_write_to_is_refused_and_one_of_a_group_is_w
 #[tokio::test]
 async fn files_that_everybody_can_change_are_refused() {
     let folder = folder();
-    let component = folder.path().join("tools/add.wasm");
+    let component = folder.path().join("plugins/add.wasm");
     set_mode(&component, 0o666);
     let refused = tools(folder.path(), &[]).await;
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused).contains("can be changed by everybody on this machine"), "{}", text(&refused));
     set_mode(&component, 0o644);
-    let manifest = folder.path().join("tools/add.toml");
+    let manifest = folder.path().join("plugins/add.toml");
     std::fs::write(&manifest, "prefix = \"x\"").expect("writes");
     set_mode(&manifest, 0o646);
     let refused = tools(folder.path(), &[]).await;
@@ -89,7 +82,7 @@ async fn only_listed_digests_are_loaded_where_digests_are_required() {
     for word in [digest, "plugins.require-digest"] {
         assert!(text(&refused).contains(word), "{}", text(&refused));
     }
-    std::fs::write(&config, format!("[plugins]\nfolder = \"tools\"\nrequire-digest = [\"{digest}\"]"))
+    std::fs::write(&config, format!("[plugins]\nfolder = \"plugins\"\nrequire-digest = [\"{digest}\"]"))
         .expect("writes");
     assert_eq!(tools(folder.path(), &[]).await.status.code(), Some(0));
     std::fs::write(&config, "[plugins]\nrequire-digest = [\"abc\"]").expect("writes");

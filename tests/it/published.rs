@@ -25,21 +25,13 @@ async fn host_of(name: &str) -> Option<(Host, Session)> {
     Some((host, session))
 }
 
-async fn tools(session: &Session) -> Vec<Value> {
-    let listed = session.result("tools/list", json!({})).await;
-    listed["tools"].as_array().expect("tools").clone()
-}
-
-fn names(tools: &[Value]) -> Vec<&str> {
-    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
-}
-
 /// Calls a tool; its result matches the tool's output schema.
 async fn call(session: &Session, name: &str, arguments: Value) -> Value {
     let result = session.call(name, arguments).await;
     assert_eq!(result["isError"], false, "{name}: {result}");
-    let tools = tools(session).await;
-    let tool = tools.iter().find(|tool| tool["name"] == name).expect("listed");
+    let listed = session.result("tools/list", json!({})).await;
+    let mut tools = listed["tools"].as_array().expect("tools").iter();
+    let tool = tools.find(|tool| tool["name"] == name).expect("listed");
     assert!(jsonschema::is_valid(&tool["outputSchema"], &result["structuredContent"]), "TL-5: {result}");
     result["structuredContent"].clone()
 }
@@ -59,7 +51,7 @@ async fn a_component_of_the_crate_greentic_component_answers_calls() {
     let Some((_host, session)) = host_of("node-0-5").await else { return };
     let expected =
         ["node_get-manifest", "node_invoke", "node_invoke-stream", "node_on-start", "node_on-stop"];
-    assert_eq!(names(&tools(&session).await), expected);
+    assert_eq!(session.tool_names().await, expected);
     let manifest = call(&session, "node_get-manifest", json!({})).await;
     let manifest: Value =
         serde_json::from_str(manifest["result"].as_str().expect("a text")).expect("which is JSON");
@@ -69,19 +61,15 @@ async fn a_component_of_the_crate_greentic_component_answers_calls() {
     let refused = call(&session, "node_invoke", invocation("null")).await;
     assert_eq!(refused["result"]["err"]["code"], "INVALID_INPUT");
     assert_eq!(refused["result"]["err"]["retryable"], false);
-    let started = call(&session, "node_on-start", json!({"ctx": invocation("")["ctx"]})).await;
-    assert_eq!(started, json!({"result": "ok"}));
     let streamed = call(&session, "node_invoke-stream", invocation(r#"{"message":"hello"}"#)).await;
     assert_eq!(streamed, json!({"result": ["done"]}));
-    let unfit = session.call("node_invoke", json!({"op": "handle_message", "input": ""})).await;
-    assert_eq!(unfit["isError"], true, "a parameter is missing: {unfit}");
 }
 
 #[tokio::test]
 #[ignore = "nightly: packages"]
 async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_runs_as_a_task() {
     let Some((_host, session)) = host_of("node-0-6").await else { return };
-    assert_eq!(names(&tools(&session).await), ["node_describe", "node_invoke"]);
+    assert_eq!(session.tool_names().await, ["node_describe", "node_invoke"]);
     let described = call(&session, "node_describe", json!({})).await;
     assert_eq!((&described["name"], &described["version"]), (&json!("contract-fixture"), &json!("0.1.0")));
     assert_eq!(described["ops"][0]["output"]["content-type"], "application/cbor");
@@ -120,7 +108,7 @@ async fn components_of_two_python_packages_answer_calls_side_by_side() {
         "zlib_codec_codec-config-schema",
         "zlib_codec_codec-id",
     ];
-    assert_eq!(names(&tools(&session).await), expected);
+    assert_eq!(session.tool_names().await, expected);
     for (prefix, id, title, parameter) in
         [("zlib", "zlib.rs", "ZlibCodec", "level"), ("round", "round.rs", "RoundCodec", "precision")]
     {

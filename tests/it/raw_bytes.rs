@@ -55,22 +55,3 @@ async fn h_7_hostile_requests_are_refused_and_harm_nobody() {
     let session = Session::open(host.port()).await;
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
 }
-
-/// C4: they meet no broken pipe in place of the answer.
-#[tokio::test]
-async fn node_and_python_read_the_refusal_of_a_body_that_is_too_large() {
-    let host = toolyard_tests::Host::with_probe().await;
-    let node = "fetch(process.argv[1], {method: 'POST', headers: {'content-type': 'application/json', accept: 'application/json, text/event-stream'}, \
-        body: 'x'.repeat(10 << 20)}).then(answer => console.log(answer.status))";
-    let python = "import sys, urllib.error, urllib.request\n\
-        request = urllib.request.Request(sys.argv[1], b'x' * (10 << 20), {'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream'})\n\
-        try:\n  urllib.request.urlopen(request)\n\
-        except urllib.error.HTTPError as error:\n  print(error.code)";
-    for (client, flag, script) in [("node", "-e", node), ("python3", "-c", python)] {
-        for _ in 0..3 {
-            let done = tokio::process::Command::new(client).args([flag, script, &host.url()]).output().await;
-            let done = done.unwrap_or_else(|error| panic!("{client}: {error}"));
-            assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "413", "{client}: {done:?}");
-        }
-    }
-}

@@ -17,7 +17,7 @@ fn project(site: &Site) -> Project {
         "plugin/sample.toml",
         &format!(
             "[http]\nallow = [\"{host}\"]\n[http.inject.\"{host}\"]\nauthorization = \"Bearer {{API_KEY}}\"\n\
-             [secrets]\nAPI_KEY = {{ env = \"RECORDED_HTTP_KEY\" }}\n[sockets]\ntcp = [\"{host}\"]\n"
+             [secrets]\nAPI_KEY = {{ env = \"RECORDED_HTTP_KEY\" }}\n"
         ),
     );
     std::fs::create_dir_all(project.at("cases")).expect("a folder");
@@ -96,9 +96,9 @@ async fn a_test_has_no_network_unless_it_is_given() {
     let project = project(&site);
     project.run(&["build"]).await;
     let url = site.url("/json");
-    let expect = "[expect]\ntext-contains = \"\"\n";
-    let request = format!("tool = \"request\"\narguments = {{ url = \"{url}\" }}\n");
-    project.write("cases/missing.case.toml", &format!("{request}{expect}"));
+    let case =
+        format!("tool = \"request\"\narguments = {{ url = \"{url}\" }}\n[expect]\ntext-contains = \"\"\n");
+    project.write("cases/missing.case.toml", &case);
     let (code, report, said) = tested(&project, &[]).await;
     assert_eq!(code, Some(1), "{said}");
     let missing = why(&report);
@@ -107,21 +107,6 @@ async fn a_test_has_no_network_unless_it_is_given() {
     assert!(what.contains(&format!("GET {url}")) && what.contains("call request … --record"), "{what}");
     let (code, report, said) = tested(&project, &["--network"]).await;
     assert_eq!((code, site.seen().len()), (Some(0), 1), "{report:#}{said}");
-    let unused = "[[http]]\nrequest = \"GET https://a.example/\"\nerror = \"connection-refused\"\n";
-    project.write("cases/missing.case.toml", &format!("{request}{unused}{expect}"));
-    let (_, report, _) = tested(&project, &["--network"]).await;
-    let unused = why(&report);
-    assert!(unused[0]["what"].as_str().expect("a sentence").contains("GET https://a.example/"), "{unused}");
-    std::fs::remove_file(project.at("cases/missing.case.toml")).expect("removed");
-    let failing = format!("[[http]]\nrequest = \"GET {url}\"\nerror = \"connection-timeout\"\n");
-    let expect = "[expect]\nis-error = true\ntext-contains = \"ConnectionTimeout\"\n";
-    project.write("cases/failing.case.toml", &format!("{request}{failing}{expect}"));
-    let socket = format!("tool = \"tcp\"\narguments = {{ peer = \"localhost:{}\" }}\n", site.port());
-    let expect = "[expect]\nis-error = true\ntext-contains = \"toolyard test --network\"\n";
-    project.write("cases/socket.case.toml", &format!("{socket}{expect}"));
-    let open = site.seen().len();
-    let (code, report, said) = tested(&project, &[]).await;
-    assert_eq!((code, site.seen().len()), (Some(0), open), "{report:#}{said}");
 }
 
 #[tokio::test]
@@ -143,20 +128,4 @@ async fn cases_that_run_at_once_do_not_take_each_others_entries() {
     let (code, report, said) = tested(&project, &["--jobs", "16"]).await;
     assert_eq!((code, &report["passed"]), (Some(0), &json!(16)), "{report:#}{said}");
     assert_eq!(site.seen(), [""; 0]);
-}
-
-#[tokio::test]
-async fn a_call_that_a_case_cannot_hold_is_not_recorded() {
-    let site = Site::start().await;
-    let project = project(&site);
-    project.run(&["build"]).await;
-    let url = site.url("/bytes?70000");
-    let refused = record(&project, "large", &json!({ "url": url }), &[]).await;
-    assert_eq!(refused.status.code(), Some(1));
-    let said = err(&refused);
-    for part in ["cannot record cases/large.case.toml", &url, "larger than 64 KiB"] {
-        assert!(said.contains(part), "{said}");
-    }
-    assert!(out(&refused).contains("\"bytes\":70000"), "the result is shown all the same");
-    assert!(!project.at("cases/large.case.toml").exists());
 }

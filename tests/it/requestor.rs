@@ -87,20 +87,31 @@ async fn q_4_the_interval_that_the_client_names_is_kept() {
 }
 
 #[tokio::test]
-async fn q_5_q_9_an_error_about_the_clients_task_is_no_answer() {
-    for (at, code) in [("tasks/get", -32602), ("tasks/result", -1)] {
+async fn q_5_q_9_q_11_an_error_about_the_clients_task_and_nonsense_are_no_answer_and_nothing_hangs() {
+    for nonsense in [
+        None,
+        Some(json!({"taskId": THEIRS, "status": "paused"})),
+        Some(json!({"taskId": "another", "status": "completed"})),
+        Some(json!({"status": "completed"})),
+        Some(json!("completed")),
+    ] {
         let (_host, session, mut call, _) = entrusted().await;
-        if at == "tasks/result" {
-            let poll = call.message().await;
-            session.respond(&poll, their_task("failed")).await;
+        let poll = call.message().await;
+        match &nonsense {
+            None => session.refuse(&poll, -32602, "gone").await,
+            Some(nonsense) => session.respond(&poll, nonsense.clone()).await,
         }
-        let request = call.message().await;
-        assert_eq!(request["method"], at);
-        session.refuse(&request, code, "gone").await;
         let (answer, rest) = call.answer().await;
-        assert_eq!(outcome(&answer["result"])[0]["a"]["refused"]["code"], code);
-        assert!(rest.is_empty(), "what is gone is not cancelled: {rest:?}");
+        assert!(outcome(&answer["result"])[0]["a"]["refused"]["code"].is_i64(), "{nonsense:?}: {answer}");
+        assert!(nonsense.is_some() || rest.is_empty(), "what is gone is not cancelled: {rest:?}");
     }
+    let (_host, session, mut call, _) = entrusted().await;
+    let poll = call.message().await;
+    session.respond(&poll, their_task("failed")).await;
+    let fetch = call.message().await;
+    assert_eq!(fetch["method"], "tasks/result");
+    session.refuse(&fetch, -1, "gone").await;
+    assert_eq!(call.outcome().await[0]["a"]["refused"]["code"], -1);
 }
 
 #[tokio::test]
@@ -133,22 +144,6 @@ async fn q_7_q_9_a_client_task_that_takes_too_long_is_cancelled_and_the_guest_to
     };
     assert_eq!(came, json!([{"a": "timed-out"}]));
     assert!(methods.contains(&"tasks/cancel".to_owned()), "{methods:?}");
-}
-
-#[tokio::test]
-async fn q_11_a_task_that_makes_no_sense_is_a_fault_of_the_client_and_nothing_hangs() {
-    for nonsense in [
-        json!({"taskId": THEIRS, "status": "paused"}),
-        json!({"taskId": "another", "status": "completed"}),
-        json!({"status": "completed"}),
-        json!("completed"),
-    ] {
-        let (_host, session, mut call, _) = entrusted().await;
-        let poll = call.message().await;
-        session.respond(&poll, nonsense.clone()).await;
-        let came = call.outcome().await;
-        assert!(came[0]["a"]["refused"]["code"].is_i64(), "{nonsense}: {came}");
-    }
 }
 
 #[tokio::test]

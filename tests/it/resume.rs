@@ -1,24 +1,21 @@
 //! Tasks that resume: a task continues where it was when its host died, and waits without a run (A9).
 
+use crate::audit::log;
+use crate::command_line::out;
 use serde_json::{Value, json};
-use std::time::Duration;
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::sink::Sink;
-use toolyard_tests::stateless::Client;
 use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session, eventually, guests};
 
-const RESUME: &str = "[task]\ndurability = \"resume\"\n";
+pub const RESUME: &str = "[task]\ndurability = \"resume\"\n";
 
-fn setup(manifest: &str) -> Setup {
+/// A setup with a tool that resumes, and more in its manifest.
+pub fn setup(manifest: &str) -> Setup {
     let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
     setup.manifest("chances", &format!("{RESUME}{manifest}"))
-}
-
-async fn resuming() -> (Host, Session) {
-    setup("").open_as(json!({"elicitation": {}})).await
 }
 
 /// The part of a manifest that lets the tool send requests to the sink.
@@ -35,49 +32,6 @@ async fn seen(session: &Session, id: &str) -> Vec<Value> {
     session.until(id, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": id})).await;
     text(&result).as_array().expect("a list").clone()
-}
-
-async fn waits_without_a_run(host: &Host) {
-    eventually("the run to end", || async { (host.runs().await == 0).then_some(()) }).await;
-}
-
-#[tokio::test]
-async fn a_task_whose_host_was_killed_continues_from_where_it_was() {
-    let (host, session) = resuming().await;
-    let id = session.create("chances", json!({"rounds": 12, "hostSleep": 400})).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    let message = eventually("the message", || async {
-        let message = session.task(&id).await["statusMessage"].as_str().map(str::to_owned);
-        message.filter(|message| message.contains("continues from where it was"))
-    });
-    message.await;
-    let rounds = seen(&session, &id).await;
-    assert_eq!(rounds.len(), 12);
-    let times: Vec<u64> = rounds.iter().map(|round| round["now"].as_u64().expect("a time")).collect();
-    assert!(times.is_sorted(), "{times:?}");
-    // Those before the kill are from the journal.
-    let attempts: Vec<_> = rounds.iter().map(|round| &round["info"]["attempt"]).collect();
-    assert_eq!((attempts[0], attempts[11]), (&json!(1), &json!(2)), "{attempts:?}");
-}
-
-/// Its host is lost more often than a run may be that never gets further, but each time it only waits.
-#[tokio::test]
-async fn a_task_that_only_waits_is_never_given_up() {
-    let (mut host, mut session) = resuming().await;
-    // It computes for so long that its run would be kept for a while.
-    let id = session.create("chances", json!({"rounds": 1, "readings": 3_000_000, "ask": true})).await;
-    session.until(&id, "input_required").await;
-    for _ in 0..5 {
-        host = host.killed_and_restarted().await;
-        session = session.at(host.port());
-        eventually("the run to wait again, and to end", || async {
-            (host.metric("toolyard_tasks_parked").await == Some(1)).then_some(())
-        })
-        .await;
-    }
-    assert_eq!(session.task(&id).await["status"], "input_required");
 }
 
 /// The guest that would see a refusal of the host would not repeat its run when there is memory again.
@@ -134,36 +88,6 @@ async fn a_waiting_question_reaches_a_later_session_on_its_stream_and_by_asking_
 }
 
 #[tokio::test]
-async fn a_client_of_the_newer_revision_answers_after_a_restart() {
-    let (host, client) = setup("").set("tasks.inline-for", "0s").serve_client().await;
-    let client = client.declaring(toolyard_tests::stateless::everything());
-    let id = client.create("chances", json!({"rounds": 1, "ask": true})).await;
-    client.until(&id, "input_required").await;
-    waits_without_a_run(&host).await;
-    let host = host.killed_and_restarted().await;
-    let client: Client = client.at(host.port());
-    let task = client.until(&id, "input_required").await;
-    let asked = task["inputRequests"].as_object().expect("questions").keys().next().expect("one").clone();
-    client.update(&id, json!({ asked: {"action": "accept", "content": {"n": 3}} })).await;
-    let task = client.until(&id, "completed").await;
-    let rounds = text(&task["result"]);
-    assert!(rounds[0]["answer"].to_string().contains("accept"), "{task}");
-}
-
-#[tokio::test]
-async fn a_run_hands_its_state_over_to_the_next_one() {
-    let (_host, session) = resuming().await;
-    let id = session.create("chances", json!({"parts": 4})).await;
-    session.until(&id, "completed").await;
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    assert_eq!(text(&result), json!({"done": [1, 2, 3, 4], "attempt": 4, "error": null}));
-    // A plain call cannot, and goes on by itself.
-    let result = text(&session.call("chances", json!({"parts": 4})).await);
-    assert_eq!(result["done"], json!([1, 2, 3, 4]));
-    assert!(result["error"].to_string().contains("not a task that resumes"), "{result}");
-}
-
-#[tokio::test]
 async fn a_key_is_used_for_one_request_of_a_task_whatever_runs_it_has() {
     let sink = Sink::start().await;
     let (_host, session) = setup(&http(&sink, "idempotency-key = true")).open().await;
@@ -175,44 +99,6 @@ async fn a_key_is_used_for_one_request_of_a_task_whatever_runs_it_has() {
     assert_eq!(keys, expected);
 }
 
-/// The client of 2026-07-28 has a plain call until it becomes a task, and plain calls send no keys.
-#[tokio::test]
-async fn a_request_that_left_without_a_key_is_not_sent_again_by_its_key() {
-    let sink = Sink::start().await;
-    let setup = setup(&http(&sink, "idempotency-key = true")).set("tasks.inline-for", "300ms");
-    let (host, client) = setup.serve_client().await;
-    sink.hold();
-    let id = client.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
-    // Until its journal is stored.
-    let history = ["tasks", "history", &id];
-    let stored = async || {
-        let shown = host.command(&history).await;
-        String::from_utf8_lossy(&shown.stdout).contains("/begun/k/0").then_some(())
-    };
-    eventually("the request to be in the journal", stored).await;
-    let host = host.killed_and_restarted().await;
-    sink.release();
-    let task = client.at(host.port()).until(&id, "completed").await;
-    assert!(task["result"]["isError"] == true && task.to_string().contains("was under way"), "{task}");
-    assert_eq!(sink.steps()["k"].len(), 1);
-}
-
-#[tokio::test]
-async fn a_host_that_stops_leaves_its_tasks_to_the_next_one_which_repeats_nothing() {
-    let sink = Sink::start().await;
-    let (mut host, session) = setup(&http(&sink, "")).open_as(json!({})).await;
-    let order = json!({"rounds": 12, "hostSleep": 200, "port": sink.port(), "key": "k"});
-    let id = session.create("chances", order).await;
-    sink.begun("k", 3).await;
-    host.signal(rustix::process::Signal::TERM);
-    assert!(host.ended().await.success(), "{}", host.log());
-    assert!(sink.of("k").begun.len() < 12, "it did not wait for the task");
-    let host = host.another().await;
-    let rounds = seen(&session.at(host.port()), &id).await;
-    let effects = sink.of("k");
-    assert!(rounds.len() == 12 && !effects.repeats() && effects.begun.len() == 12, "{effects:?}");
-}
-
 /// The other words of the manifest are in `crash/resume.rs` and in the tests of the engine.
 #[tokio::test]
 async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
@@ -221,10 +107,10 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
     let (host, session) = setup(&manifest).open_as(json!({"elicitation": {}})).await;
     sink.hold();
     let id = session.create("chances", json!({"rounds": 1, "port": sink.port(), "key": "k"})).await;
+    let request = format!("POST http://127.0.0.1:{}/begun/k/0", sink.port());
     sink.begun("k", 1).await;
-    let host = host.killed_and_restarted().await;
+    let mut host = host.killed_and_restarted().await;
     let mut session = session.at(host.port());
-    let mut host = host;
     // Each doubt is another question.
     for sent in 1..=2 {
         session.until(&id, "input_required").await;
@@ -241,4 +127,12 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
     sink.release();
     assert!(seen(&session, &id).await[0].to_string().contains("204"));
     assert_eq!(sink.of("k").begun.len(), 3);
+    let counted = host.metric("toolyard_doubt_total{decision=\"resend\"}").await;
+    assert!(counted >= Some(1), "{counted:?}");
+    let doubt = || async { log(&host).into_iter().find(|entry| entry["action"] == "task.doubt") };
+    let entry = eventually("the entry", doubt).await;
+    assert_eq!((&entry["decision"], &entry["reason"]), (&json!("resend"), &json!("person")), "{entry}");
+    assert_eq!((&entry["request"], &entry["task"]), (&json!(request), &json!(id)), "{entry}");
+    let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
+    assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
 }

@@ -2,17 +2,9 @@
 
 use crate::audit::log;
 use crate::command_line::{err, out};
+use crate::resume::{RESUME, setup};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually, guests};
-
-const RESUME: &str = "[task]\ndurability = \"resume\"";
-
-fn setup(manifest: &str) -> Setup {
-    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
-    setup.manifest("chances", manifest)
-}
+use toolyard_tests::{Host, Session, eventually};
 
 async fn metric(host: &Host, series: &str) -> u64 {
     host.metric(series).await.unwrap_or_else(|| panic!("no {series}"))
@@ -49,7 +41,7 @@ async fn answer(host: &Host, session: &Session, id: &str) {
 
 #[tokio::test]
 async fn a_parked_task_is_counted_shown_and_has_a_history() {
-    let (host, session) = setup(RESUME).open_as(json!({"elicitation": {}})).await;
+    let (host, session) = setup("").open_as(json!({"elicitation": {}})).await;
     let id = parked(&host, &session).await;
     assert_eq!(metric(&host, "toolyard_tasks_parked").await, 1);
     let host = host.killed_and_restarted().await;
@@ -72,11 +64,6 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
     assert_eq!((&task["parked"], &task["resumptions"]), (&Value::Null, &json!(1)), "{task}");
 
     let entries = history(&host, &id).await.expect("a journal");
-    let kinds: Vec<_> = entries.iter().map(|entry| entry["kind"].as_str().expect("a kind")).collect();
-    assert_eq!((kinds[0], kinds.last()), ("begin", Some(&"ended")), "{kinds:?}");
-    let at =
-        |kind: &str| kinds.iter().position(|found| *found == kind).unwrap_or_else(|| panic!("{kinds:?}"));
-    assert!(at("ask") < at("answer"), "{kinds:?}");
     assert!(!json!(entries).to_string().contains("\"answers\""), "without --full there are no answers");
     let text = out(&host.command(&["tasks", "history", &id]).await);
     assert!(text.contains("ask       q0 elicitation/create") && text.contains("1 question; ended"), "{text}");
@@ -86,7 +73,7 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
 
 #[tokio::test]
 async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
-    let (host, session) = setup("").open().await;
+    let (host, session) = setup("").manifest("chances", "").open().await;
     let id = session.complete("chances", json!({"rounds": 1})).await;
     let error = history(&host, &id).await.expect_err("no journal");
     assert!(error.contains("has no journal") && error.contains("durability"), "{error}");
@@ -99,7 +86,7 @@ async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
 
 #[tokio::test]
 async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_tasks() {
-    let setup = setup(RESUME).set("tasks.journals", "256KiB");
+    let setup = setup("").set("tasks.journals", "256KiB");
     let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
     let ended = session.complete("chances", json!({"rounds": 1})).await;
     // Of many owners, because one alone has a share.
@@ -129,40 +116,10 @@ async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_t
     .await;
 }
 
-#[tokio::test]
-async fn a_request_in_doubt_is_audited_counted_and_in_the_timeline() {
-    // It accepts connections and never answers.
-    let sink = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = sink.local_addr().expect("bound").port();
-    let url = format!("http://127.0.0.1:{port}");
-    let manifest = format!("{RESUME}\n[http]\nallow = [\"{url}\"]");
-    let (host, session) = setup(&manifest).open().await;
-    let checked = host.command(&["check", &format!("{}/chances.wasm", host.plugins().display())]).await;
-    assert!(out(&checked).contains(&format!("clocks (1 ms), HTTP to {url}\n")), "{}", out(&checked));
-    let id = session.create("chances", json!({"rounds": 1, "port": port})).await;
-    eventually("the request to be recorded", || async {
-        let entries = history(&host, &id).await.ok()?;
-        entries.iter().any(|entry| entry["kind"] == "request").then_some(())
-    })
-    .await;
-    let host = host.killed_and_restarted().await;
-    let session = session.at(host.port());
-    session.until(&id, "failed").await;
-    assert_eq!(metric(&host, "toolyard_doubt_total{decision=\"fail\"}").await, 1);
-    assert_eq!(metric(&host, "toolyard_resumed_total{why=\"claimed\"}").await, 1);
-    let doubt = || async { log(&host).into_iter().find(|entry| entry["action"] == "task.doubt") };
-    let audited = eventually("the entry", doubt).await;
-    let request = format!("POST {url}/0-0");
-    assert_eq!((&audited["request"], &audited["decision"]), (&json!(request), &json!("fail")), "{audited}");
-    assert_eq!((&audited["reason"], &audited["task"]), (&json!("manifest"), &json!(id)), "{audited}");
-    let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
-    assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
-}
-
 /// The operator has changed the manifest, and changes it back.
 #[tokio::test]
 async fn a_task_that_could_not_be_resumed_continues_once_the_operator_says_so() {
-    let (host, session) = setup(RESUME).open_as(json!({"elicitation": {}})).await;
+    let (host, session) = setup("").open_as(json!({"elicitation": {}})).await;
     let id = parked(&host, &session).await;
     let resume = async |host: &Host| host.command(&["tasks", "resume", &id]).await;
     let refused = resume(&host).await;

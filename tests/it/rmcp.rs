@@ -1,8 +1,7 @@
 //! The official Rust client, which is the one that supports the tasks of 2026-07-28. It discovers, it
 //! initializes, and it finds out by itself which of the two the host supports.
 
-use crate::clients::second::{beginning, setup};
-use crate::clients::{compile, expect_clean_since, tapped_stdio};
+use crate::clients::second::setup;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientConfig,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, GetTaskResult,
@@ -15,10 +14,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ServiceExt as _};
 use serde_json::{Value, json};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use toolyard_tests::guests;
 use toolyard_tests::host::{Host, install};
 use toolyard_tests::tap::Proxy;
@@ -79,47 +75,11 @@ impl ClientHandler for Person {
 
 type Client = RunningService<RoleClient, Person>;
 
-fn auto() -> ClientLifecycleMode {
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    ClientLifecycleMode::Auto { preferred_versions, legacy_version: None }
-}
-
 /// A host over HTTP, with a tap in front of it.
 async fn over_http() -> (Host, Proxy) {
     let host = setup().start().await;
     let proxy = Proxy::before(host.port()).await;
     (host, proxy)
-}
-
-/// A host on a pipe, with a tap on the pipe.
-struct Piped {
-    folder: TempDir,
-    child: Child,
-}
-
-impl Piped {
-    async fn start() -> (Self, (ChildStdout, ChildStdin)) {
-        let (folder, settings) = setup().into_parts();
-        compile(folder.path(), &settings).await;
-        let command = tapped_stdio(folder.path(), &settings);
-        let mut child = Command::new(&command[0])
-            .args(&command[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the tap starts");
-        let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-        (Self { folder, child }, (stdout, stdin))
-    }
-
-    /// Call this after the client has closed the pipe.
-    async fn expect_clean(mut self) {
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        ended.expect("it ends with its input").expect("waiting works");
-        expect_clean_since(beginning("auto"), self.folder.path());
-    }
 }
 
 fn call(name: &'static str, arguments: Value) -> CallToolRequestParams {
@@ -176,11 +136,10 @@ fn names(tools: &[rmcp::model::Tool]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_ref()).collect()
 }
 
-/// The behaviour for every client that speaks 2026-07-28, with tasks or without.
-async fn calls_in_line(client: &Client, person: &Person) {
-    let server = client.peer_info().expect("it was discovered");
-    assert_eq!(server.protocol_version, ProtocolVersion::V_2026_07_28);
-    assert!(server.capabilities.supports_tasks(), "26D-2");
+/// The behaviour for every client, in this revision, with tasks or without.
+async fn calls_in_line(client: &Client, person: &Person, revision: &str) {
+    let server = client.peer_info().expect("it has discovered or initialized");
+    assert_eq!(server.protocol_version.as_str(), revision);
     assert_eq!(server.server_info.as_ref().map(|server| server.name.as_str()), Some("toolyard"), "26J-5");
 
     let tools = client.list_all_tools().await.expect("a list");
@@ -258,7 +217,8 @@ async fn rmcp_discovers_calls_minds_tasks_and_listens_over_http() {
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
     let discover = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     let client = person.clone().serve_with_lifecycle(transport, discover).await.expect("it connects");
-    calls_in_line(&client, &person).await;
+    calls_in_line(&client, &person, "2026-07-28").await;
+    assert!(client.peer_info().is_some_and(|server| server.capabilities.supports_tasks()), "26D-2");
     tasks(&client, &person).await;
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
     let mut subscription = client.listen(filter.clone()).await.expect("a subscription");
@@ -270,25 +230,16 @@ async fn rmcp_discovers_calls_minds_tasks_and_listens_over_http() {
     ends_clean(client, &proxy).await;
 }
 
-/// Left to itself, the client discovers.
-#[tokio::test]
-async fn rmcp_finds_out_calls_and_minds_tasks_over_stdio() {
-    let (host, pipe) = Piped::start().await;
-    let person = Person::who_knows_tasks();
-    let client = person.clone().serve_with_lifecycle(pipe, auto()).await.expect("it connects");
-    calls_in_line(&client, &person).await;
-    tasks(&client, &person).await;
-    client.cancel().await.expect("it ends");
-    host.expect_clean().await;
-}
-
 #[tokio::test]
 async fn rmcp_that_does_not_know_tasks_gets_results_or_is_told_that_it_has_to() {
     let (_host, proxy) = over_http().await;
     let person = Person::default();
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
-    let client = person.clone().serve_with_lifecycle(transport, auto()).await.expect("it connects");
-    calls_in_line(&client, &person).await;
+    // Left to itself, the client discovers.
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let auto = ClientLifecycleMode::Auto { preferred_versions, legacy_version: None };
+    let client = person.clone().serve_with_lifecycle(transport, auto).await.expect("it connects");
+    calls_in_line(&client, &person, "2026-07-28").await;
     // 26T-4: the call does not become a task.
     let waited = called(&client, "wait", json!({ "ms": 5 })).await;
     assert_eq!(text(&waited), "waited 5 ms");
@@ -308,15 +259,7 @@ async fn rmcp_initializes_and_calls_over_http() {
     let person = Person::who_knows_tasks();
     let transport = StreamableHttpClientTransport::from_uri(proxy.url());
     let client = person.clone().serve(transport).await.expect("it connects");
-    let server = client.peer_info().expect("it has initialized");
-    assert_eq!(server.protocol_version.as_str(), "2025-11-25");
-    let tools = client.list_all_tools().await.expect("a list");
-    assert!(names(&tools).contains(&"echo"), "{tools:?}");
-    let echo = called(&client, "echo", json!({ "text": "hello" })).await;
-    assert_eq!(text(&echo), "hello");
-    let asked = called(&client, "ask", json!({ "question": "Six times nine?" })).await;
-    assert_eq!(text(&asked), "forty-two");
-    assert_eq!(person.asked(), ["Six times nine?"]);
+    calls_in_line(&client, &person, "2025-11-25").await;
     // 26B-4, 26B-10: declaring the extension in `initialize` enables nothing. T-4, X-1: nor is this the -32600 that T-6 allows.
     assert_eq!(code(client.call_tool_once(call("batch", json!({ "steps": 1, "ms": 0 }))).await), -32601);
     ends_clean(client, &proxy).await;

@@ -121,22 +121,10 @@ async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
 }
 
 #[tokio::test]
-async fn a_new_value_counts_when_the_manifest_is_touched() {
-    let manifest = "[secrets]\nAPI_KEY = { file = \"./api.key\" }\n";
-    let (host, session) = start(manifest).await;
-    assert_eq!(length(&session).await, SECRET.len().to_string());
-    std::fs::write(host.plugins().join("api.key"), "another value").expect("writes");
-    std::fs::write(host.plugins().join("net_try.toml"), manifest).expect("writes");
-    eventually("the new value", || async { (length(&session).await == "13").then_some(()) }).await;
-    let result = session.call("leak", json!({ "how": "text" })).await;
-    assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
-}
-
-#[tokio::test]
-async fn files_and_commands_are_asked_again_at_sighup_and_a_failure_keeps_what_serves() {
+async fn a_new_value_counts_at_sighup_and_when_the_manifest_is_touched_and_a_failure_keeps_what_serves() {
     for source in ["{ file = \"./api.key\" }", "{ command = \"vault\" }"] {
-        let setup = Setup::new().with(&[guests::fixture("net_try")]);
-        let setup = setup.manifest("net_try", &format!("[secrets]\nAPI_KEY = {source}"));
+        let manifest = format!("[secrets]\nAPI_KEY = {source}");
+        let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
         let file = setup.plugins().join("api.key");
         std::fs::write(&file, "a first value\n").expect("writes");
         let command = format!("[secret-commands]\nvault = [\"cat\", {:?}]\n", file.display().to_string());
@@ -145,12 +133,17 @@ async fn files_and_commands_are_asked_again_at_sighup_and_a_failure_keeps_what_s
         std::fs::write(&file, "a second value\n").expect("writes");
         host.signal(rustix::process::Signal::HUP);
         eventually("the second value", || async { (length(&session).await == "14").then_some(()) }).await;
+        std::fs::write(&file, "the third value\n").expect("writes");
+        std::fs::write(host.plugins().join("net_try.toml"), &manifest).expect("writes");
+        eventually("the third value", || async { (length(&session).await == "15").then_some(()) }).await;
+        let result = session.call("leak", json!({ "how": "text" })).await;
+        assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
         std::fs::remove_file(&file).expect("removes");
         host.signal(rustix::process::Signal::HUP);
         eventually("the refusal in the log", || async {
             host.log().contains("plugin.previous_kept").then_some(())
         })
         .await;
-        assert_eq!(length(&session).await, "14", "{source}");
+        assert_eq!(length(&session).await, "15", "{source}");
     }
 }

@@ -3,22 +3,7 @@
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests};
-
-/// A host with the plugin `files` over a folder with these files.
-async fn files(files: &[(&str, &[u8])]) -> (Host, Session) {
-    let setup = Setup::new().with(&[guests::plugin("files")]);
-    let manifest = guests::root().join("plugins/files/files.toml");
-    std::fs::copy(manifest, setup.plugins().join("files.toml")).expect("the shipped manifest");
-    let folder = setup.plugins().join("files");
-    std::fs::create_dir(&folder).expect("makes");
-    for (name, bytes) in files {
-        let path = folder.join(name);
-        std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
-        std::fs::write(path, bytes).expect("writes");
-    }
-    setup.open().await
-}
+use toolyard_tests::{Session, guests};
 
 async fn failure(session: &Session, tool: &str, arguments: Value) -> String {
     let result = session.call(tool, arguments).await;
@@ -28,7 +13,12 @@ async fn failure(session: &Session, tool: &str, arguments: Value) -> String {
 
 #[tokio::test]
 async fn what_cannot_be_had_of_files_is_said_with_what_to_do() {
-    let (host, session) = files(&[("docs/plan.txt", b"x")]).await;
+    let setup = Setup::new().with(&[guests::plugin("files")]);
+    let manifest = guests::root().join("plugins/files/files.toml");
+    std::fs::copy(manifest, setup.plugins().join("files.toml")).expect("the shipped manifest");
+    std::fs::create_dir_all(setup.plugins().join("files/docs")).expect("makes");
+    std::fs::write(setup.plugins().join("files/docs/plan.txt"), "x").expect("writes");
+    let (host, session) = setup.open().await;
     std::fs::write(host.plugins().join("outside.txt"), "not granted").expect("writes");
     symlink("../outside.txt", host.plugins().join("files/link.txt")).expect("links");
     for (path, says) in [
@@ -46,36 +36,6 @@ async fn what_cannot_be_had_of_files_is_said_with_what_to_do() {
     assert!(told.contains("is a file"), "{told}");
     let told = failure(&session, "search_files", json!({"regex": "("})).await;
     assert!(told.contains("search for text by `query`"), "{told}");
-}
-
-#[tokio::test]
-async fn files_are_searched_as_a_task_that_tells_its_progress() {
-    let named: Vec<String> = (0..100).map(|n| format!("many/{n:03}.txt")).collect();
-    let mut all: Vec<(&str, &[u8])> = named.iter().map(|name| (name.as_str(), &b"nothing\n"[..])).collect();
-    all.push(("last.txt", b"first\nthe Needle is here\n"));
-    let (_host, session) = files(&all).await;
-    let arguments = json!({"query": "needle"});
-    let params = json!({"name": "search_files", "arguments": arguments, "_meta": {"progressToken": "p"}});
-    let mut listening = session.listen().await;
-    let mut as_task = params.clone();
-    as_task["task"] = json!({});
-    let created = session.result("tools/call", as_task).await;
-    let id = created["task"]["taskId"].as_str().expect("a task").to_owned();
-    session.until(&id, "completed").await;
-    let result = session.result("tasks/result", json!({"taskId": id})).await;
-    let found = json!([{"path": "last.txt", "line": 2, "text": "the Needle is here"}]);
-    assert_eq!(result["structuredContent"]["matches"], found);
-    assert_eq!(result["structuredContent"]["searched"], 101);
-    let progress = loop {
-        let message = toolyard_tests::exchange::next(&mut listening).await.expect("progress");
-        if message["method"] == "notifications/progress" {
-            break message;
-        }
-    };
-    assert_eq!(
-        (&progress["params"]["progressToken"], &progress["params"]["total"]),
-        (&json!("p"), &json!(101.0))
-    );
 }
 
 /// A client without tasks gives the whole list to its model, which pays for it in each conversation.

@@ -110,14 +110,3 @@ async fn a_grant_of_addresses_leaves_look_ups_as_they_are() {
     .await;
     net.allowed("other_tcp", &format!("localhost:{}", net.tcp)).await;
 }
-
-#[tokio::test]
-async fn a_name_is_looked_up_if_it_is_granted_and_reached_where_it_led() {
-    let net = Net::with("[sockets]\ntcp = [\"localhost:TCP\"]").await;
-    net.allowed("tcp", &format!("localhost:{}", net.tcp)).await;
-    net.denied("tcp", &format!("127.0.0.1:{}", net.tcp)).await;
-    assert!(net.attempt("resolve", "localhost").await.contains("ALLOWED"));
-    net.denied("resolve", "example.com").await;
-    net.denied("udp", &format!("127.0.0.1:{}", net.udp)).await;
-    assert!(net.host.log().contains("the name example.com is not looked up"), "{}", net.host.log());
-}

@@ -9,23 +9,14 @@ mod pipe;
 mod states;
 mod tasks;
 
-use crate::questions::scripted;
 use serde_json::{Value, json};
 use toolyard_tests::Host;
 use toolyard_tests::host::Setup;
-use toolyard_tests::stateless::{Client, everything};
+use toolyard_tests::stateless::Client;
 
 /// A host with the probe, and a client that supports tasks.
 async fn probe() -> (Host, Client) {
     Setup::probe().serve_client().await
-}
-
-/// A host with the guest `script`, with a promotion time so long that no call becomes a task by itself, and a
-/// client that supports every kind of question.
-async fn script() -> (Host, Client) {
-    let host = patient(scripted()).start().await;
-    let client = Client::new(host.port()).declaring(everything());
-    (host, client)
 }
 
 /// Plain calls may take longer than any test runs.

@@ -2,7 +2,6 @@
 
 mod encrypted;
 
-use crate::command_line::err;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -108,25 +107,4 @@ async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_
     let next = next["task"]["taskId"].as_str().expect("an id");
     session.until(next, "completed").await;
     assert_eq!(session.result("tasks/result", json!({"taskId": done})).await, kept);
-}
-
-#[tokio::test]
-async fn clients_that_ask_for_what_is_on_a_damaged_page_are_told_so_and_others_are_served() {
-    let (host, session) = setup().open().await;
-    let (bad, good) = (
-        session.create("echo", json!({"text": "b"})).await,
-        session.create("echo", json!({"text": "g"})).await,
-    );
-    session.until(&bad, "completed").await;
-    session.until(&good, "completed").await;
-    let file = Connection::open(host.data().join(FILE)).expect("opens");
-    file.busy_timeout(std::time::Duration::from_secs(5)).expect("sets");
-    let spoil = "UPDATE task SET outcome = x'72ff' WHERE hex(id) = upper(?1)";
-    assert_eq!(file.execute(spoil, [bad.replace('-', "")]).expect("writes"), 1);
-    let refused = session.error("tasks/result", json!({"taskId": bad})).await;
-    is_honest_and_tells_nothing(&refused, &host);
-    let result = session.result("tasks/result", json!({"taskId": good})).await;
-    assert_eq!(result["content"][0]["text"], "g");
-    let shown = host.command(&["tasks", "show", &good]).await;
-    assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
 }

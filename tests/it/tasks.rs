@@ -62,23 +62,18 @@ async fn t_24_t_27_results_are_awaited_by_many_and_read_again() {
 async fn h_18_t_27_c_4_a_wait_is_a_stream_and_ending_it_ends_nothing_else() {
     let (_host, session) = probe().await;
     let id = session.create("wait", json!({"ms": 600_000})).await;
-    let wait = json!({"jsonrpc": "2.0", "id": "w", "method": "tasks/result", "params": {"taskId": id}});
-    let mut events = session.post(&wait).await.events();
-    events.next().await.expect("the stream opens");
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "w"}});
-    session.post(&cancel).await;
-    assert_eq!(events.next().await, None, "C-1: not answered");
+    let wait = session.begin("tasks/result", json!({"taskId": id})).await;
+    session.notify("notifications/cancelled", json!({"requestId": wait.id})).await;
+    assert_eq!(wait.rest().await, [Value::Null; 0], "C-1: not answered");
     assert_eq!(session.task(&id).await["status"], "working");
     // T-29: nor does a dropped stream end the task.
-    let wait = json!({"jsonrpc": "2.0", "id": "w2", "method": "tasks/result", "params": {"taskId": id}});
-    drop(session.post(&wait).await);
+    drop(session.begin("tasks/result", json!({"taskId": id})).await);
     assert_eq!(session.task(&id).await["status"], "working");
     // C-3: nor does a cancellation of the request that created the task.
-    let create = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": as_task("wait", json!({"ms": 600_000}), json!({}))});
-    let made = session.post(&create).await.json().await["result"]["task"]["taskId"].take();
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}});
-    session.post(&cancel).await;
-    assert_eq!(session.task(made.as_str().expect("an id")).await["status"], "working");
+    let creation = session.next_id() + 1;
+    let made = session.create("wait", json!({"ms": 600_000})).await;
+    session.notify("notifications/cancelled", json!({"requestId": creation})).await;
+    assert_eq!(session.task(&made).await["status"], "working");
 }
 
 /// T-36: no guest computes any more.

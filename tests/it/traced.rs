@@ -212,9 +212,11 @@ async fn host_calls_are_children_of_the_guests_span_unless_they_are_turned_off()
     let manifest = format!("[http]\nallow = [\"localhost:{}\"]", site.port());
     let setup = || Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
     let request = json!({"name": "request", "arguments": {"url": site.url("/page?a=b")}});
+    let mut of_trace = request.clone();
+    of_trace["_meta"] = json!({"traceparent": PARENT, "tracestate": "a=b"});
     let (host, collector) = traced(setup()).await;
     let session = Session::open(host.port()).await;
-    call_with(&host, &session, &[], request.clone()).await;
+    call_with(&host, &session, &[], of_trace.clone()).await;
     let sent = collector.span("GET").await;
     let call = collector.span("tools/call request").await;
     assert_eq!(sent.parent_span_id, guest_of(&collector.spans(), &call).span_id);
@@ -225,6 +227,14 @@ async fn host_calls_are_children_of_the_guests_span_unless_they_are_turned_off()
     assert!(!format!("{sent:?}").contains("page"), "no path: {sent:?}");
     assert!(sent.start_time_unix_nano >= call.start_time_unix_nano);
     assert!(sent.end_time_unix_nano <= call.end_time_unix_nano);
+    // The request is part of the trace, unless the guest gives it another one.
+    let head = site.seen().remove(0);
+    let parent = format!("traceparent: 00-{TRACE}-");
+    assert!(head.contains(&parent) && head.contains("tracestate: a=b"), "{head}");
+    of_trace["arguments"]["headers"] = json!([["traceparent", "mine"]]);
+    call_with(&host, &session, &[], of_trace).await;
+    let head = site.seen().remove(1);
+    assert!(head.contains("traceparent: mine") && !head.contains("tracestate"), "{head}");
 
     let (mut host, collector) = traced(setup().set("trace.host-calls", "false")).await;
     let session = Session::open(host.port()).await;

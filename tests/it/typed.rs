@@ -1,6 +1,7 @@
 //! Components without the toolyard contract: each ordinary function becomes a tool, with all features of
 //! tools.
 
+use crate::hostile::loading::length;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolyard_tests::host::Setup;
@@ -38,25 +39,8 @@ async fn functions_are_tools_named_for_their_interface_and_themselves() {
 
 /// The component with one more custom section.
 fn with_section(component: &[u8], name: &str, data: &[u8]) -> Vec<u8> {
-    fn length(mut number: usize, out: &mut Vec<u8>) {
-        loop {
-            let low = (number & 0x7f) as u8;
-            number >>= 7;
-            out.push(if number > 0 { low | 0x80 } else { low });
-            if number == 0 {
-                break;
-            }
-        }
-    }
-    let mut body = Vec::new();
-    length(name.len(), &mut body);
-    body.extend_from_slice(name.as_bytes());
-    body.extend_from_slice(data);
-    let mut out = component.to_vec();
-    out.push(0);
-    length(body.len(), &mut out);
-    out.extend_from_slice(&body);
-    out
+    let body = [&length(name.len())[..], name.as_bytes(), data].concat();
+    [component, &[0], &length(body.len()), &body].concat()
 }
 
 #[tokio::test]

@@ -125,25 +125,18 @@ async fn this_release_backs_up_a_store_of_release_0_1_without_upgrading_it() {
 }
 
 #[tokio::test]
-async fn a_store_of_a_later_release_stops_the_start_and_names_the_way_back() {
-    let stopped = async |folder: &std::path::Path| {
-        for (name, args) in [("serve", ["--listen", "127.0.0.1:0"]), ("backup", ["-o", "none"])] {
-            let output = command(name, folder, &args.map(str::to_owned)).output().await.expect("it runs");
-            assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-            for word in ["schema 4711", "use the release that upgraded it", "toolyard restore"] {
-                assert!(err(&output).contains(word), "{word}: {}", err(&output));
-            }
-        }
-    };
-    let (folder, _) = sqlite().into_parts();
-    let file = folder.path().join("data/toolyard.sqlite");
-    Connection::open(&file).expect("opens").pragma_update(None, "user_version", 4_711).expect("sets");
-    stopped(folder.path()).await;
+async fn a_database_of_a_later_release_stops_the_start_and_names_the_way_back() {
     let Some((setup, schema)) = postgres() else { return };
     let server = postgres::shared().expect("runs");
     server.ask(&format!("UPDATE {schema}.toolyard_version SET version = 4711"));
     let (folder, _) = setup.into_parts();
-    stopped(folder.path()).await;
+    for (name, args) in [("serve", ["--listen", "127.0.0.1:0"]), ("backup", ["-o", "none"])] {
+        let output = command(name, folder.path(), &args.map(str::to_owned)).output().await.expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+        for word in ["schema 4711", "use the release that upgraded it", "toolyard restore"] {
+            assert!(err(&output).contains(word), "{word}: {}", err(&output));
+        }
+    }
     let version = server.ask(&format!("SELECT version FROM {schema}.toolyard_version"));
     assert_eq!(version.trim(), "4711", "nothing was changed");
 }

@@ -55,16 +55,10 @@ fn data(stage: &Stage) -> PathBuf {
 }
 
 async fn climb_by_dots(stage: &Stage) {
-    for path in ["/data/../secret", "/data/sub/../../secret", "/data/./.././secret", "../secret", "/secret"] {
-        for what in ["read", "write", "delete", "stat"] {
-            stage.denied("writer", what, path, "overwritten").await;
-        }
-    }
-    for path in ["../secret", "sub/../../secret", "..", "../", "./..", "../data/../secret"] {
-        for what in ["raw-open", "raw-stat", "raw-truncate", "raw-times"] {
-            stage.denied("writer", what, path, "").await;
-        }
-    }
+    let paths = ["/data/../secret", "/data/sub/../../secret", "/data/./.././secret", "../secret", "/secret"];
+    stage.all_denied("writer", &["read", "write", "delete", "stat"], &paths, "overwritten").await;
+    let paths = ["../secret", "sub/../../secret", "..", "../", "./..", "../data/../secret"];
+    stage.all_denied("writer", &["raw-open", "raw-stat", "raw-truncate", "raw-times"], &paths, "").await;
     stage.denied("writer", "raw-rename", "note", "../stolen").await;
     stage.denied("writer", "raw-link", "../secret", "mine").await;
     stage.denied("writer", "raw-make", "../made", "").await;
@@ -72,14 +66,10 @@ async fn climb_by_dots(stage: &Stage) {
 
 async fn name_absolute_paths(stage: &Stage) {
     let secret = stage.host.plugins().join("secret");
-    for path in
-        [secret.to_str().expect("plain"), "/etc/passwd", "/", "/proc/1/environ", "//data/../etc/passwd"]
-    {
-        for plugin in ["writer", "nothing"] {
-            stage.denied(plugin, "read", path, "").await;
-        }
-        stage.denied("writer", "raw-open", path, "").await;
-    }
+    let secret = secret.to_str().expect("plain");
+    let paths = [secret, "/etc/passwd", "/", "/proc/1/environ", "//data/../etc/passwd"];
+    stage.all_denied("writer", &["read", "raw-open"], &paths, "").await;
+    stage.all_denied("nothing", &["read"], &paths, "").await;
 }
 
 async fn follow_links_out(stage: &Stage) {
@@ -93,11 +83,9 @@ async fn follow_links_out(stage: &Stage) {
         symlink(target, data(stage).join(name)).expect("links");
     }
     symlink("loop", data(stage).join("loop")).expect("links");
-    for path in ["/data/up", "/data/away", "/data/above/secret", "/data/root/etc/passwd", "/data/loop"] {
-        for what in ["read", "write", "append", "truncate", "list"] {
-            stage.denied("writer", what, path, "overwritten").await;
-        }
-    }
+    let paths = ["/data/up", "/data/away", "/data/above/secret", "/data/root/etc/passwd", "/data/loop"];
+    let accesses = ["read", "write", "append", "truncate", "list"];
+    stage.all_denied("writer", &accesses, &paths, "overwritten").await;
     stage.denied("writer", "list", "/data/above", "").await;
 }
 
@@ -106,9 +94,7 @@ async fn make_links_and_follow_them(stage: &Stage) {
         // It does not matter whether the host refuses to make the link: the link leads nowhere.
         let name = format!("/data/own{n}");
         stage.attempt("writer", "link", &name, target).await;
-        stage.denied("writer", "read", &name, "").await;
-        stage.denied("writer", "list", &name, "").await;
-        stage.denied("writer", "read", &format!("{name}/secret"), "").await;
+        stage.all_denied("writer", &["read", "list"], &[&name, &format!("{name}/secret")], "").await;
     }
     stage.denied("writer", "link", "/data/absolute", "/etc/passwd").await;
     stage.denied("writer", "raw-symlink", "absolute", "/etc/passwd").await;
@@ -116,14 +102,12 @@ async fn make_links_and_follow_them(stage: &Stage) {
 
 /// RUSTSEC-2026-0269: the host does not follow a link out of the folder because of a trailing slash.
 async fn put_slashes_behind_links(stage: &Stage) {
-    for path in ["above/", "above//", "above/.", "above/./", "above/..", "root/", "sub/../above/", "own1/"] {
-        for what in ["raw-open", "raw-folder", "raw-stat", "raw-times", "raw-make", "raw-remove"] {
-            stage.denied("writer", what, path, "").await;
-        }
+    let paths = ["above/", "above//", "above/.", "above/./", "above/..", "root/", "sub/../above/", "own1/"];
+    let accesses = ["raw-open", "raw-folder", "raw-stat", "raw-times", "raw-make", "raw-remove"];
+    stage.all_denied("writer", &accesses, &paths, "").await;
+    for path in paths {
         let secret = format!("{path}/secret");
-        for what in ["raw-open", "raw-truncate", "raw-delete"] {
-            stage.denied("writer", what, &secret, "").await;
-        }
+        stage.all_denied("writer", &["raw-open", "raw-truncate", "raw-delete"], &[&secret], "").await;
         stage.denied("writer", "raw-rename", "note", &format!("{path}/stolen")).await;
         stage.denied("writer", "raw-link", "note", &format!("{path}/stolen")).await;
         stage.denied("writer", "raw-symlink", &format!("{path}/made"), "x").await;
@@ -157,15 +141,10 @@ async fn rename_while_opening(stage: &Stage) {
 
 async fn open_files_of_the_process(stage: &Stage) {
     symlink("/proc/self", data(stage).join("self")).expect("links");
-    for path in
-        ["/proc/self/environ", "/proc/self/mem", "/data/self/environ", "/data/self/fd/0", "/data/self/root"]
-    {
-        stage.denied("reader", "read", path, "").await;
-    }
-    for path in ["/dev/fd/0", "/dev/stdin", "/dev/fd"] {
-        stage.denied("reader", "read", path, "").await;
-        stage.denied("reader", "list", path, "").await;
-    }
+    let paths =
+        ["/proc/self/environ", "/proc/self/mem", "/data/self/environ", "/data/self/fd/0", "/data/self/root"];
+    stage.all_denied("reader", &["read"], &paths, "").await;
+    stage.all_denied("reader", &["read", "list"], &["/dev/fd/0", "/dev/stdin", "/dev/fd"], "").await;
 }
 
 /// The pipe has no writer, so opening it would block for ever. Enough blocked opens would occupy all threads
@@ -176,12 +155,10 @@ async fn wait_on_a_pipe(stage: &Stage) {
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("makes a pipe");
     let _listener = std::os::unix::net::UnixListener::bind(data(stage).join("socket")).expect("binds");
     for _ in 0..10 {
-        for what in ["read", "write", "append", "truncate", "list"] {
-            stage.denied("writer", what, "/data/pipe", "x").await;
-        }
-        for what in ["raw-open", "raw-times", "raw-folder", "raw-create"] {
-            stage.denied("writer", what, "pipe", "").await;
-        }
+        let accesses = ["read", "write", "append", "truncate", "list"];
+        stage.all_denied("writer", &accesses, &["/data/pipe"], "x").await;
+        let accesses = ["raw-open", "raw-times", "raw-folder", "raw-create"];
+        stage.all_denied("writer", &accesses, &["pipe"], "").await;
     }
     stage.denied("writer", "read", "/data/socket", "").await;
     // The guest can list and delete the pipe, like any other name.
@@ -195,19 +172,18 @@ async fn open_devices(stage: &Stage) {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     let device = data(stage).join("device");
     if mknodat(CWD, &device, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(1, 5)).is_ok() {
-        for what in ["read", "write", "append", "truncate"] {
-            stage.denied("writer", what, "/data/device", "x").await;
-        }
+        let accesses = ["read", "write", "append", "truncate"];
+        stage.all_denied("writer", &accesses, &["/data/device"], "x").await;
         std::fs::remove_file(&device).expect("removes");
     }
 }
 
 async fn use_odd_names(stage: &Stage) {
     let (long, deep) = ("x".repeat(100_000), "a/".repeat(5_000));
-    for name in ["note\0", "\0", "", "no\0te", long.as_str(), deep.as_str()] {
-        for what in ["raw-open", "raw-stat", "raw-make", "raw-delete", "raw-truncate"] {
-            stage.denied("writer", what, name, "").await;
-        }
+    let names = ["note\0", "\0", "", "no\0te", long.as_str(), deep.as_str()];
+    let accesses = ["raw-open", "raw-stat", "raw-make", "raw-delete", "raw-truncate"];
+    stage.all_denied("writer", &accesses, &names, "").await;
+    for name in names {
         stage.denied("writer", "raw-rename", "note", name).await;
     }
     // These names are unusual, but harmless.
@@ -244,9 +220,9 @@ async fn hold_listings_of_a_huge_folder(stage: &Stage) {
         std::fs::File::create(huge.join(format!("{n:0>100}"))).expect("makes");
     }
     assert_eq!(stage.allowed("reader", "count", "/data/huge", "").await, "ALLOWED 30000");
-    let before = stage.peak_memory();
+    let before = stage.host.usage().peak;
     let hold = json!({"what": "hold-lists", "path": "/data/huge", "times": 120});
     assert_eq!(stage.said("reader_file", hold).await, "ALLOWED 120");
-    let grown = stage.peak_memory().saturating_sub(before);
+    let grown = stage.host.usage().peak.saturating_sub(before);
     assert!(grown < 128 << 20, "{grown} bytes for 120 listings of 30,000 names of 100 bytes");
 }

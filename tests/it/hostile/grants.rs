@@ -43,8 +43,7 @@ async fn grants() {
     attacks!(stage;
         link_where_an_inner_folder_is_granted, nest_grants_in_one_manifest,
         put_another_folder_where_one_is_granted,
-        read_the_secrets_of_a_plugin, read_the_keys_and_the_configuration,
-        write_what_the_next_start_reads, empty_the_audit_log,
+        read_the_secrets_the_keys_and_the_files_of_the_host, write_what_the_next_start_reads,
     );
     stage.at_rest().await;
 }
@@ -124,23 +123,25 @@ async fn put_another_folder_where_one_is_granted(stage: &Stage) {
     stage.remove("pinned");
 }
 
-async fn read_the_secrets_of_a_plugin(stage: &Stage) {
-    let secrets = stage.at("secrets");
-    stage.install("curious", &[("/d", &secrets, "read")]);
-    stage.refused("curious", "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)").await;
-    stage.remove("curious");
-}
-
-async fn read_the_keys_and_the_configuration(stage: &Stage) {
+async fn read_the_secrets_the_keys_and_the_files_of_the_host(stage: &Stage) {
     let root = stage.at("");
     let data = stage.host.data().canonicalize().expect("is there");
-    for (name, path, says) in [
-        ("keys", root.join("keys"), "has the keys of `encryption.key-file` in it"),
-        ("conf", root.join("conf"), "has the configuration file of this host in it"),
-        ("data", data.clone(), "has the data of this host in it"),
-        ("code", data.join("compiled"), "has the data of this host in it"),
+    let (log, kept) = ("has the audit log of this host in it", "has the data of this host in it");
+    for (name, path, mode, says) in [
+        (
+            "secrets",
+            root.join("secrets"),
+            "read",
+            "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)",
+        ),
+        ("keys", root.join("keys"), "read", "has the keys of `encryption.key-file` in it"),
+        ("conf", root.join("conf"), "read", "has the configuration file of this host in it"),
+        ("data", data.clone(), "read", kept),
+        ("code", data.join("compiled"), "read", kept),
+        ("logs-read", root.join("logs"), "read", log),
+        ("logs-write", root.join("logs"), "write", log),
     ] {
-        stage.install(name, &[("/d", &path, "read")]);
+        stage.install(name, &[("/d", &path, mode)]);
         stage.refused(name, says).await;
         stage.remove(name);
     }
@@ -174,14 +175,4 @@ async fn write_what_the_next_start_reads(stage: &Stage) {
         .expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("has the configuration file of this host in it"), "{said}");
-}
-
-async fn empty_the_audit_log(stage: &Stage) {
-    let logs = stage.at("logs");
-    for mode in ["read", "write"] {
-        let name = format!("logs-{mode}");
-        stage.install(&name, &[("/d", &logs, mode)]);
-        stage.refused(&name, "has the audit log of this host in it").await;
-        stage.remove(&name);
-    }
 }

@@ -210,11 +210,9 @@ async fn use_what_was_mounted_before(stage: &Mounted) {
         stage.allowed("worker", what, path, other).await;
     }
     // No path leads out of it.
-    for path in ["inner/../../outside/note", "inner/../..", "../work/note", "inner/../../work/note"] {
-        for what in ["raw-open", "raw-stat", "raw-truncate", "raw-times", "raw-delete", "raw-make"] {
-            stage.denied("worker", what, path, "").await;
-        }
-    }
+    let paths = ["inner/../../outside/note", "inner/../..", "../work/note", "inner/../../work/note"];
+    let accesses = ["raw-open", "raw-stat", "raw-truncate", "raw-times", "raw-delete", "raw-make"];
+    stage.all_denied("worker", &accesses, &paths, "").await;
 }
 
 /// Filesystems that are mounted afterwards show nothing, whatever the guest does with them.
@@ -223,31 +221,26 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
     assert_eq!(folder, "ALLOWED [\"deep\"]");
     stage.bind("srv/outside", "srv/work/late");
     stage.bind("srv/outside/note", "srv/work/second");
+    let raw: Vec<&str> =
+        "raw-open raw-folder raw-truncate raw-create raw-stat raw-times raw-make raw-delete \
+                          raw-remove raw-symlink"
+            .split(' ')
+            .collect();
     for path in "late/note late/ late/. late/sub late/sub/note late/link late/new way/note way/ \
                  late/../note inner/../late/note inner/../way/sub/note late/sub/../../inner/note \
                  second second/"
         .split(' ')
     {
-        for what in "raw-open raw-folder raw-truncate raw-create raw-stat raw-times raw-make \
-                     raw-delete raw-remove raw-symlink"
-            .split(' ')
-        {
-            stage.denied("worker", what, path, "target").await;
-        }
-        let whole = format!("/d/{path}");
-        for what in ["read", "write", "append", "list", "stat", "read-link"] {
-            stage.denied("worker", what, &whole, "overwritten").await;
-        }
+        stage.all_denied("worker", &raw, &[path], "target").await;
+        let accesses = ["read", "write", "append", "list", "stat", "read-link"];
+        stage.all_denied("worker", &accesses, &[&format!("/d/{path}")], "overwritten").await;
         for (from, to) in [(path, "stolen"), ("note", path), (path, "inner/stolen"), ("inner/note", path)] {
             stage.denied("worker", "raw-rename", from, to).await;
             stage.denied("worker", "raw-link", from, to).await;
         }
     }
-    for what in ["raw-stat", "raw-open", "raw-folder", "raw-times"] {
-        for path in ["late", "way"] {
-            stage.denied("worker", what, path, "").await;
-        }
-    }
+    let accesses = ["raw-stat", "raw-open", "raw-folder", "raw-times"];
+    stage.all_denied("worker", &accesses, &["late", "way"], "").await;
     let kept = |path: &str| std::fs::read_to_string(stage.at("srv/outside").join(path)).expect("there");
     assert_eq!((kept("note").as_str(), kept("sub/note").as_str()), (SECRET, SECRET));
     let names = std::fs::read_dir(stage.at("srv/outside")).expect("there").count();
@@ -270,9 +263,7 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
 /// The kernel may give the number of a removed mount to the next one.
 async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
     stage.bind("srv/outside", "srv/work/inner");
-    for what in ["read", "list"] {
-        stage.denied("worker", what, "/d/inner/note", "").await;
-    }
+    stage.all_denied("worker", &["read", "list"], &["/d/inner/note"], "").await;
     stage.unmount("srv/work/inner");
     stage.allowed("worker", "read", "/d/inner/note", "").await;
     stage.unmount("srv/work/inner");
@@ -300,13 +291,9 @@ async fn read_the_kernel_where_it_is_mounted_later(stage: &Mounted) {
     if !stage.mounts().bind_of_machine("/proc", &stage.at("srv/work/late")) {
         return;
     }
-    for path in
-        ["/d/late/self/environ", "/d/late/1/environ", "/d/late/version", "/d/late/self/root/etc/passwd"]
-    {
-        for what in ["read", "stat", "list", "append"] {
-            stage.denied("worker", what, path, "").await;
-        }
-    }
+    let paths =
+        ["/d/late/self/environ", "/d/late/1/environ", "/d/late/version", "/d/late/self/root/etc/passwd"];
+    stage.all_denied("worker", &["read", "stat", "list", "append"], &paths, "").await;
     stage.look();
     stage.refused("worker", "has a folder of the kernel in it (proc at").await;
     stage.unmount("srv/work/late");

@@ -115,18 +115,6 @@ impl Stage {
             .unwrap_or_else(|_| panic!("{tool} does not end"))
     }
 
-    /// Starts a task of a tool, waits until `begun` accepts its state, and cancels it.
-    pub async fn cancelled(&self, tool: &str, begun: impl AsyncFn(&Value) -> bool) {
-        let id = self.session.create(tool, json!({})).await;
-        eventually(&format!("{tool} to have begun"), || async {
-            let task = self.session.task(&id).await;
-            begun(&task).await.then_some(())
-        })
-        .await;
-        self.session.result("tasks/cancel", json!({"taskId": id})).await;
-        assert_eq!(self.session.task(&id).await["status"], "cancelled");
-    }
-
     /// A path beside the folders of the host.
     pub fn at(&self, path: &str) -> PathBuf {
         self.host.folder().canonicalize().expect("it is there").join(path)
@@ -196,9 +184,13 @@ impl Stage {
         seen
     }
 
-    /// The peak memory of the host so far.
-    pub fn peak_memory(&self) -> u64 {
-        self.host.usage().peak
+    /// Each of these accesses to each of these paths is denied.
+    pub async fn all_denied(&self, name: &str, accesses: &[&str], paths: &[&str], other: &str) {
+        for path in paths {
+            for what in accesses {
+                self.denied(name, what, path, other).await;
+            }
+        }
     }
 
     /// Waits until the host uses no more resources than before the attacks, apart from warm pools and caches.

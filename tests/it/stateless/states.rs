@@ -1,10 +1,9 @@
 //! Round trips of questions (26M): when a guest asks, its request ends with the questions, and the next
 //! request carries the answers. The host does not trust the state that a client carries through them (26M-6).
 
-use super::{patient, script, steps};
-use crate::questions::{accepted, form, scripted};
+use super::patient;
+use crate::questions::{accepted, scripted};
 use serde_json::{Value, json};
-use toolyard_tests::exchange::outcome;
 use toolyard_tests::guests;
 use toolyard_tests::stateless::{Client, everything};
 
@@ -52,26 +51,4 @@ async fn m_26m_1_prompts_and_resources_ask_as_well() {
     let bare = Client::new(host.port());
     let text = bare.result("resources/read", read).await["contents"][0]["text"].to_string();
     assert!(text.contains("unsupported"), "{text}");
-}
-
-#[tokio::test]
-async fn m_26m_6_s_26s_3_a_state_outlives_the_host_and_no_other_folder_knows_it() {
-    let (mut host, client) = script().await;
-    let two = steps(json!([{"ask": [form("a")]}, {"ask": [form("b")]}]));
-    let first = client.result("tools/call", two.clone()).await;
-    host.kill().await;
-    let mut host = host.another().await;
-    let client = client.at(host.port());
-    let second = client.result("tools/call", next(&two, &first, json!({"a": accepted()}))).await;
-    assert_eq!(asked(&second), ["b"]);
-    host.signal(rustix::process::Signal::TERM);
-    host.ended().await;
-    let host = host.another().await;
-    let client = client.at(host.port());
-    let retry = next(&two, &second, json!({"b": accepted()}));
-    let last = client.result("tools/call", retry.clone()).await;
-    assert_eq!(outcome(&last), json!([{"a": accepted()}, {"b": accepted()}]));
-    let (_stranger, client) = script().await;
-    let refused = client.ask("tools/call", retry).await;
-    assert_eq!(refused.refusal(), (200, -32602), "of another host: {}", refused.message);
 }

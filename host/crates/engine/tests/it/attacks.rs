@@ -145,6 +145,9 @@ async fn cancelled_guests_leave_nothing_behind() {
     let engine = engine(&settings());
     let catalog = only(&engine, "hostile_calls", "").await;
     for (attack, name) in [
+        ("cancel_while_computing", "compute"),
+        ("cancel_while_in_bulk_memory", "fill_memory"),
+        ("cancel_while_writing_output", "write_for_ever"),
         ("cancel_while_in_host_calls", "call_the_host"),
         ("cancel_while_in_host_calls", "sleep_for_nothing"),
         ("cancel_while_sleeping", "sleep_for_ever"),
@@ -166,6 +169,7 @@ async fn guests_that_crash_or_take_too_much_fail_alone() {
     let rows = [
         ("read_out_of_bounds", "out_of_bounds", "trapped: out of bounds memory access"),
         ("call_with_the_wrong_signature", "wrong_signature", "trapped: indirect call type mismatch"),
+        ("trap_by_unreachable", "unreachable", "trapped: wasm `unreachable`"),
         ("trap_in_post_return", "stick", "trapped: wasm `unreachable`"),
         ("exit_with_success", "exit_well", "left by `exit` with the code 0"),
         ("exit_with_failure", "exit_badly", "left by `exit` with the code 1"),
