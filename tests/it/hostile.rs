@@ -12,6 +12,13 @@ macro_rules! attacks {
     };
 }
 
+/// Attacks that are calls of these tools, which must fail with a text that has all of these phrases.
+macro_rules! fails {
+    ($stage:expr; $($name:ident: $tool:literal => $says:expr),* $(,)?) => {
+        $($stage.attack(stringify!($name), $stage.fails($tool, serde_json::json!({}), &$says)).await;)*
+    };
+}
+
 mod database;
 mod files;
 mod folder;

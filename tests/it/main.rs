@@ -54,6 +54,7 @@ mod rates;
 mod raw_bytes;
 mod readme;
 mod recorded_http;
+mod reload;
 mod reload_config;
 mod requestor;
 mod resume;

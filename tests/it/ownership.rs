@@ -1,21 +1,73 @@
 //! Tasks belong to principals (T-40, T-41): another principal's task is as unknown as one that never existed,
 //! in every request. No principal can take over another one's session, stream or question.
 
-use crate::questions::{accepted, everything, form, scripted};
-use serde_json::json;
+use crate::questions::{accepted, everything, form};
+use serde_json::{Value, json};
+use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::Setup;
+use toolyard_tests::http::Events;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session};
+use toolyard_tests::{Host, Session, guests};
 
-/// A host that knows alice and bob.
+/// A host that knows alice and bob, without a limit on failed look-ups.
 async fn shared() -> Host {
-    scripted().config(&[stanza("alice", &[]), stanza("bob", &[])].concat()).start().await
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let components = [guests::plugin("probe"), guests::fixture("script")];
+    let setup = Setup::new().with(&components).config(&config);
+    let free = ["rates.failed-lookups", "rates.requests", "rates.polling"];
+    free.into_iter().fold(setup, |setup, key| setup.set(key, "none")).start().await
 }
 
 async fn open(host: &Host, name: &str) -> Session {
     let token = token(name);
     Session::open_by(host.port(), LATEST, everything(), Some(&token)).await.session
+}
+
+/// The question that arrives on a stream.
+async fn question(events: &mut Events) -> Value {
+    next_of(events, "elicitation/create").await
+}
+
+#[tokio::test]
+async fn t_40_the_matrix_of_principals_objects_and_operations() {
+    let host = shared().await;
+    let (alice, again, bob) =
+        (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
+    let running = alice.create("wait", json!({"ms": 600_000})).await;
+    let done = alice.complete("wait", json!({"ms": 1})).await;
+    let asking = alice.create_script(json!([{"ask": [form("a")]}])).await;
+    alice.until(&asking, "input_required").await;
+    let unknown = "00000000-0000-4000-8000-000000000001".to_owned();
+    for (object, id) in
+        [("running task", &running), ("done task", &done), ("asking task", &asking), ("unknown", &unknown)]
+    {
+        for (principal, session) in [("alice", &alice), ("alice, other session", &again), ("bob", &bob)] {
+            // Requests without effects come first; a result is requested only if there is one.
+            for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+                let mine = principal.starts_with("alice") && object != "unknown";
+                let waits = method == "tasks/result" && object != "done task";
+                // Bob tries the requests that change a task first.
+                if mine && (waits || method == "tasks/cancel") {
+                    continue;
+                }
+                let answer = session.request(method, json!({"taskId": id})).await;
+                let expected = if mine { &Value::Null } else { &json!("Task not found") };
+                assert_eq!(answer["error"]["message"], *expected, "{method} of {object} by {principal}");
+                assert_eq!(answer["error"]["code"] == -32602, !mine, "{answer}");
+            }
+        }
+    }
+    for (session, count) in [(&alice, 3), (&again, 3), (&bob, 0)] {
+        for params in [json!({}), json!({"filter": {}})] {
+            let list = session.result("tasks/list", params).await;
+            assert_eq!(list["tasks"].as_array().map(Vec::len), Some(count), "F-7");
+        }
+    }
+    // The owner can do it, from any of its sessions.
+    for (id, session) in [(&running, &again), (&asking, &alice)] {
+        assert_eq!(session.result("tasks/cancel", json!({"taskId": id})).await["status"], "cancelled");
+    }
 }
 
 #[tokio::test]
@@ -25,7 +77,7 @@ async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_aske
         (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
     let task = alice.create_script(json!([{"ask": [form("a")]}])).await;
     let mut waiting = alice.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = waiting.next_of("elicitation/create").await;
+    let asked = question(&mut waiting.events).await;
     let decline = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}});
     for (who, session) in [("bob", &bob), ("alice in another session", &again)] {
         // The host accepts and ignores it, like any response that belongs to no request.

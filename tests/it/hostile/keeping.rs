@@ -1,4 +1,5 @@
-//! Clients that make the host keep as much data for them as possible.
+//! Clients that make the host keep as much data for them as possible. The test measures the host's memory
+//! from outside.
 
 use super::stage::Stage;
 use hyper::Method;
@@ -6,6 +7,8 @@ use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
 use toolyard_tests::{Session, guests};
+
+const MIB: u64 = 1 << 20;
 
 #[tokio::test]
 async fn keeping() {
@@ -16,8 +19,30 @@ async fn keeping() {
         .set("wire.body-bytes", "48MiB")
         .set("wire.body-bytes-per-principal", "24MiB");
     let stage = Stage::open(setup).await;
-    attacks!(stage; large_arguments_in_numbers);
+    attacks!(stage;
+        answers_for_clients_that_come_back, large_arguments_in_numbers,
+    );
     stage.at_rest().await;
+}
+
+/// Takes large answers as resumable streams, in session after session.
+async fn answers_for_clients_that_come_back(stage: &Stage) {
+    let before = stage.host.usage().resident;
+    let text = "x".repeat(6 << 20);
+    for _ in 0..30 {
+        let session = Session::open(stage.host.port()).await;
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "echo", "arguments": {"text": text},
+        }});
+        // Not validated against the schema: the validation takes longer than the attack.
+        let mut connection = Connection::open(stage.host.port()).await.not_mcp();
+        let answer = connection.send(Method::POST, "/mcp", &session.headers(), message.to_string()).await;
+        assert_eq!(answer.status, 200);
+        drop(answer.bytes().await);
+    }
+    let gained = stage.host.usage().resident.saturating_sub(before);
+    assert!(gained < 200 * MIB, "{} MiB are kept", gained / MIB);
+    eprintln!("answers_for_clients_that_come_back: {} MiB more", gained / MIB);
 }
 
 async fn large_arguments_in_numbers(stage: &Stage) {

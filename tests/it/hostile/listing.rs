@@ -39,6 +39,38 @@ async fn listing() {
     stage.at_rest().await;
 }
 
+/// If a manifest claims URIs, they belong to its plugin, even if another plugin lists them first.
+#[tokio::test]
+async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
+    let setup = Setup::new().with(&[guests::fixture("library")]);
+    for (name, choice) in [("a_claims", 5), ("a_impostor", 4), ("b_claims", 5)] {
+        install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
+    }
+    let (host, session) = setup
+        .manifest("library", "[resources]\nuris = [\"book:/*\"]\n")
+        .manifest("b_claims", "[resources]\nuris = [\"other:*\"]\n")
+        .open()
+        .await;
+    // Before the first listing.
+    let error = session.error("resources/read", json!({"uri": "BOOK:/1"})).await;
+    assert_eq!(error["code"], -32002, "the plugin does not know this spelling, and no other is asked");
+    let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
+    assert_eq!(read["contents"][0]["text"], "the first");
+    let page = session.result("resources/list", json!({})).await;
+    let entries = page["resources"].as_array().expect("a list");
+    assert!(!entries.is_empty() && entries.iter().all(|entry| entry["name"] != "impostor"), "{page}");
+    let templates = session.result("resources/templates/list", json!({})).await;
+    let templates = templates["resourceTemplates"].as_array().expect("a list").clone();
+    let mine: Vec<&Value> = templates.iter().filter(|entry| entry["uriTemplate"] == "book:/{n}").collect();
+    assert!(mine.len() == 1 && mine[0]["name"] == "book", "{templates:?}");
+    assert!(!host.log().contains("learns of book:/"), "no other plugin learns what is read");
+    // The URIs in its manifest reach no other plugin, and this plugin answers for no other URIs.
+    let read = session.result("resources/read", json!({"uri": "other:1"})).await;
+    assert_eq!(read["contents"][0]["text"], "the impostor's");
+    eventually("the log to say so", || async { host.log().contains("learns of other:1").then_some(()) })
+        .await;
+}
+
 /// All resources that a new client receives, and the time of the longest page.
 async fn list(stage: &Stage) -> (Vec<Value>, Duration) {
     let session = Session::open(stage.host.port()).await;

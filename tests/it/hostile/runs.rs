@@ -2,7 +2,7 @@
 //! `host/crates/engine/tests/it/attacks.rs` has the attacks that need no more than the engine.
 
 use super::stage::Stage;
-use serde_json::json;
+use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::{eventually, guests};
@@ -13,6 +13,8 @@ const LIMITS: &str = "\
 cpu = \"300ms\"
 [tools.allocate.limits]
 cpu = \"10s\"
+[tools.sleep_for_ever.limits]
+wall = \"400ms\"
 [tools.ask_and_stay.limits]
 wall = \"2s\"
 ";
@@ -30,8 +32,14 @@ async fn runs() {
     std::fs::create_dir(setup.plugins().join("data")).expect("makes");
     std::fs::write(setup.plugins().join("data/large"), vec![b'x'; 8 << 20]).expect("writes");
     let stage = Stage::open(setup).await;
+    fails!(stage;
+        spin: "compute" => ["processor time", "`limits.cpu`"],
+        sleep_for_ever: "sleep_for_ever" => ["time limit", "`limits.wall`"],
+        trap_by_unreachable: "unreachable" => ["trapped", "unreachable"],
+    );
     attacks!(stage;
-        spin_in_numbers, allocate_in_numbers, cancel_while_reading_files, cancel_while_a_question_is_pending,
+        spin_in_numbers, allocate_in_numbers, cancel_while_computing, cancel_while_in_bulk_memory,
+        cancel_while_reading_files, cancel_while_writing_output, cancel_while_a_question_is_pending,
         time_out_while_a_question_is_pending, log_flood, status_flood, change_flood, stream_release_flood,
         task_flood, question_flood,
     );
@@ -59,16 +67,29 @@ async fn allocate_in_numbers(stage: &Stage) {
     fail_in_numbers(stage, "allocate", 16, "`limits.memory`").await;
 }
 
+async fn working(task: &Value) -> bool {
+    task["status"] == "working"
+}
+
+async fn begun(task: &Value) -> bool {
+    task["statusMessage"] == "begun"
+}
+
+async fn cancel_while_computing(stage: &Stage) {
+    stage.cancelled("patient_compute", working).await;
+}
+
+async fn cancel_while_in_bulk_memory(stage: &Stage) {
+    stage.cancelled("patient_fill_memory", working).await;
+}
+
 async fn cancel_while_reading_files(stage: &Stage) {
-    for tool in ["patient_read_for_ever", "patient_list_for_ever"] {
-        let id = stage.session.create(tool, json!({})).await;
-        eventually(&format!("{tool} to have begun"), || async {
-            (stage.session.task(&id).await["statusMessage"] == "begun").then_some(())
-        })
-        .await;
-        let cancelled = stage.session.result("tasks/cancel", json!({"taskId": id})).await;
-        assert_eq!(cancelled["status"], "cancelled");
-    }
+    stage.cancelled("patient_read_for_ever", begun).await;
+    stage.cancelled("patient_list_for_ever", begun).await;
+}
+
+async fn cancel_while_writing_output(stage: &Stage) {
+    stage.cancelled("patient_write_for_ever", begun).await;
 }
 
 async fn cancel_while_a_question_is_pending(stage: &Stage) {

@@ -115,6 +115,18 @@ impl Stage {
             .unwrap_or_else(|_| panic!("{tool} does not end"))
     }
 
+    /// Starts a task of a tool, waits until `begun` accepts its state, and cancels it.
+    pub async fn cancelled(&self, tool: &str, begun: impl AsyncFn(&Value) -> bool) {
+        let id = self.session.create(tool, json!({})).await;
+        eventually(&format!("{tool} to have begun"), || async {
+            let task = self.session.task(&id).await;
+            begun(&task).await.then_some(())
+        })
+        .await;
+        self.session.result("tasks/cancel", json!({"taskId": id})).await;
+        assert_eq!(self.session.task(&id).await["status"], "cancelled");
+    }
+
     /// A path beside the folders of the host.
     pub fn at(&self, path: &str) -> PathBuf {
         self.host.folder().canonicalize().expect("it is there").join(path)

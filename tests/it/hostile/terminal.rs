@@ -6,7 +6,8 @@ use serde_json::json;
 use tokio::process::Command;
 use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::pty::OnTerminal;
-use toolyard_tests::{Host, eventually, guests};
+use toolyard_tests::session::{LATEST, initialize};
+use toolyard_tests::{Host, Project, Session, eventually, guests};
 
 /// Moves the cursor and sets the title, by C0, C1 and DEL; reorders the line; hides text.
 const STEERS: &str =
@@ -19,17 +20,22 @@ async fn terminal() {
         install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &guests::hostile_lists(listing));
     }
     attacks!(stage;
-        steer_by_a_result, steer_by_what_is_listed_or_refused, steer_by_a_task,
+        steer_by_a_result, steer_by_a_question, steer_by_what_is_listed_or_refused,
+        steer_by_a_task, steer_by_the_log, steer_the_developer,
     );
     stage.at_rest().await;
 }
 
-/// The output of a command on the folders of this host, on a terminal.
-async fn shown(host: &Host, args: &[&str]) -> String {
+/// A command on the folders of this host, on a terminal.
+fn on_terminal(host: &Host, args: &[&str]) -> OnTerminal {
     let mut command = Command::new(guests::binary());
     command.args(args).arg("--plugins").arg(host.plugins()).arg("--data").arg(host.data());
     command.current_dir(host.folder());
-    let (_, shown) = OnTerminal::start(command).ended().await;
+    OnTerminal::start(command)
+}
+
+async fn shown(host: &Host, args: &[&str]) -> String {
+    let (_, shown) = on_terminal(host, args).ended().await;
     harmless(&args.join(" "), &shown);
     shown
 }
@@ -94,6 +100,15 @@ async fn steer_by_a_result(stage: &Stage) {
     assert_eq!(result["content"][0]["text"], STEERS);
 }
 
+async fn steer_by_a_question(stage: &Stage) {
+    let mut asked = on_terminal(&stage.host, &["call", "ask", &json!({"question": STEERS}).to_string()]);
+    eventually("the question", || async { asked.shown().contains("Ctrl-D declines").then_some(()) }).await;
+    asked.types("\u{4}");
+    let (_, shown) = asked.ended().await;
+    harmless("a question", &shown);
+    assert!(shown.contains("x\\u{1b}[2J"), "{shown:?}");
+}
+
 async fn steer_by_what_is_listed_or_refused(stage: &Stage) {
     for name in ["steers", "dialect", "reference"] {
         let file = stage.host.plugins().join(format!("{name}.wasm")).display().to_string();
@@ -140,4 +155,76 @@ async fn steer_by_a_task(stage: &Stage) {
     shown(host, &["tasks", "list", "--json"]).await;
     shown(host, &["tasks", "cancel", &speaks]).await;
     shown(host, &["tasks", "show", STEERS]).await;
+}
+
+/// A session of a host on a terminal, once it serves.
+async fn session_of(serving: &OnTerminal) -> Session {
+    let port = eventually("it serves", || async {
+        let shown = serving.shown();
+        let (_, rest) = shown.split_once("http://127.0.0.1:")?;
+        rest.split_once("/mcp")?.0.parse::<u16>().ok()
+    })
+    .await;
+    Session::open(port).await
+}
+
+async fn ends_harmlessly(what: &str, serving: OnTerminal) {
+    rustix::process::kill_process(serving.pid(), rustix::process::Signal::TERM).expect("it runs");
+    let (_, shown) = serving.ended().await;
+    harmless(what, &shown);
+    forges_nothing(what, &shown);
+}
+
+async fn steer_by_the_log(_: &Stage) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plugins = folder.path().join("plugins");
+    std::fs::create_dir(&plugins).expect("made");
+    toolyard_tests::host::install(&guests::fixture("script"), &plugins);
+    install_bytes(plugins.clone(), "dialect.wasm", &guests::hostile_lists(1));
+    let mut command = Command::new(guests::binary());
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--set", "audit.to=stderr"])
+        .arg("--plugins")
+        .arg(&plugins);
+    command.arg("--data").arg(folder.path().join("data")).current_dir(folder.path());
+    let serving = OnTerminal::start(command);
+    let session = session_of(&serving).await;
+    let mut knock = initialize(LATEST, json!({}));
+    knock["params"]["clientInfo"] = json!({"name": STEERS, "version": STEERS, "title": STEERS});
+    session.post(&knock).await;
+    let steps = json!({"steps": [
+        {"status": STEERS},
+        {"log": {"level": "emergency", "logger": STEERS, "data": STEERS}},
+    ]});
+    session.call("script", steps.clone()).await;
+    session.create("script", steps).await;
+    session.post(&json!({"jsonrpc": "2.0", "id": STEERS, "method": STEERS})).await;
+    session
+        .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
+        .await;
+    eventually("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J").then_some(()) })
+        .await;
+    ends_harmlessly("serve", serving).await;
+}
+
+async fn steer_the_developer(_: &Stage) {
+    let project = Project::of(&guests::fixture("script"));
+    for json in [false, true] {
+        let mut command = Command::new(guests::binary());
+        command.args(["dev", "--listen", "127.0.0.1:0"]).args(json.then_some("--json"));
+        command.current_dir(project.folder()).env("TOOLYARD_DATA", project.at("data"));
+        let dev = OnTerminal::start(command);
+        let session = session_of(&dev).await;
+        let steps = json!({"steps": [
+            {"status": STEERS},
+            {"progress": {"progress": 1, "message": STEERS}},
+            {"log": {"level": "error", "logger": STEERS, "data": STEERS}},
+        ]});
+        session.call("script", steps).await;
+        session
+            .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
+            .await;
+        eventually("it is shown", || async { dev.shown().contains("result").then_some(()) }).await;
+        ends_harmlessly("dev", dev).await;
+    }
 }

@@ -1,0 +1,103 @@
+//! Hot reload: a change in the folder changes the tools, and nothing else.
+
+use serde_json::{Value, json};
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::http::Events;
+use toolyard_tests::{Session, eventually, guests};
+
+async fn until_tools(session: &Session, wanted: &[&str]) {
+    eventually(&format!("the tools to be {wanted:?}"), || async {
+        (session.tool_names().await == wanted).then_some(())
+    })
+    .await;
+}
+
+async fn version(session: &Session) -> String {
+    session.call("version", json!({})).await["content"][0]["text"].as_str().expect("text").to_owned()
+}
+
+async fn until_version(session: &Session, wanted: &str) {
+    eventually(&format!("version {wanted}"), || async { (version(session).await == wanted).then_some(()) })
+        .await;
+}
+
+async fn opened(session: &Session) -> Events {
+    let mut listening = session.listen().await;
+    listening.next().await.expect("the stream opens");
+    listening
+}
+
+async fn changed(listening: &mut Events) {
+    let notice = tokio::time::timeout(toolyard_tests::wait::PATIENCE, listening.message()).await;
+    assert_eq!(notice.expect("a notice").expect("a message")["method"], "notifications/tools/list_changed");
+}
+
+const V: [&str; 2] = ["slow_version", "version"];
+
+#[tokio::test]
+async fn tl_1_tools_come_change_and_go_with_their_files_and_every_client_hears_it_once() {
+    let host = Setup::new().start().await;
+    let (first, second) = (Session::open(host.port()).await, Session::open(host.port()).await);
+    let (mut hears, mut hears_too) = (opened(&first).await, opened(&second).await);
+    assert_eq!(first.tool_names().await, [""; 0]);
+    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "tool.wasm");
+    changed(&mut hears).await;
+    changed(&mut hears_too).await;
+    assert_eq!(version(&first).await, "v1");
+    install_as(&guests::fixture("versioned_v2"), &host.plugins(), "tool.wasm");
+    changed(&mut hears).await;
+    assert_eq!(version(&first).await, "v2");
+    // The same bytes again are not a change; the next notification is about the removal.
+    install_as(&guests::fixture("versioned_v2"), &host.plugins(), "tool.wasm");
+    std::fs::rename(host.plugins().join("tool.wasm"), host.plugins().join("other.wasm")).expect("a rename");
+    until_tools(&first, &V).await;
+    assert_eq!(version(&first).await, "v2");
+    std::fs::remove_file(host.plugins().join("other.wasm")).expect("a removal");
+    until_tools(&first, &[]).await;
+    assert_eq!(first.error("tools/call", json!({"name": "version"})).await["code"], -32602);
+}
+
+#[tokio::test]
+async fn two_hundred_calls_in_flight_survive_reloads_without_a_loss() {
+    let setup = Setup::new().set("calls.running-per-principal", "400");
+    let host = setup.start().await;
+    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "tool.wasm");
+    let session = Session::open(host.port()).await;
+    until_tools(&session, &V).await;
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..200 {
+        let session = session.at(host.port());
+        let call = json!({
+            "jsonrpc": "2.0", "id": 10_000 + n, "method": "tools/call",
+            "params": {"name": "slow_version", "arguments": {"ms": 2500}},
+        });
+        calls.spawn(async move { answer(&session, &call).await });
+    }
+    for n in 0..6 {
+        let (file, version) = if n % 2 == 0 { ("versioned_v2", "v2") } else { ("versioned_v1", "v1") };
+        install_as(&guests::fixture(file), &host.plugins(), "tool.wasm");
+        until_version(&session, version).await;
+    }
+    let mut answers = 0;
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.expect("no panic");
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        assert!(text == "v1" || text == "v2", "{answer}");
+        answers += 1;
+    }
+    assert_eq!(answers, 200);
+}
+
+async fn answer(session: &Session, call: &Value) -> Value {
+    let answer = session.post(call).await;
+    if !answer.is_events() {
+        return answer.json().await;
+    }
+    let mut events = answer.events();
+    loop {
+        let message = events.message().await.expect("an answer");
+        if message["id"] == call["id"] {
+            return message;
+        }
+    }
+}
