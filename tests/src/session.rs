@@ -75,7 +75,8 @@ impl Session {
         assert_eq!(answer.status, 200, "initialize");
         let id = answer.header("mcp-session-id").to_owned();
         assert!(!id.is_empty(), "initialize names the session");
-        let result = answer.json().await["result"].take();
+        let (mut response, _) = answer.response().await.expect("an answer");
+        let result = response["result"].take();
         let revision = result["protocolVersion"].as_str().expect("a revision").to_owned();
         let session = Self { port, id, revision, authorization, next: AtomicI64::new(1) };
         let initialized =
@@ -172,18 +173,7 @@ impl Session {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let answer = self.post(&message).await;
         assert_eq!(answer.status, 200, "{message}");
-        let mut notices = Vec::new();
-        if !answer.is_events() {
-            return (answer.json().await, notices);
-        }
-        let mut events = answer.events();
-        loop {
-            let message = events.message().await.expect("an answer before the end of the stream");
-            if message["id"] == id {
-                return (message, notices);
-            }
-            notices.push(message);
-        }
+        answer.response().await.expect("an answer before the end of the stream")
     }
 
     /// The response of a host that may die: `None` if it does.
@@ -191,16 +181,7 @@ impl Session {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut connection = Connection::try_open(self.port).await?;
         let answer = connection.try_send(Method::POST, "/mcp", &self.headers(), message.to_string()).await?;
-        if !answer.is_events() {
-            return answer.try_json().await;
-        }
-        let mut events = answer.events();
-        loop {
-            let message = events.message().await?;
-            if message["id"] == id {
-                return Some(message);
-            }
-        }
+        answer.response().await.map(|(response, _)| response)
     }
 
     /// The result of a request.

@@ -204,18 +204,8 @@ impl Client {
     pub async fn try_reply(&self, request: &Request) -> Option<Reply> {
         let answer = self.try_send(request).await?;
         let (status, streamed) = (answer.status.as_u16(), answer.is_events());
-        let mut notices = Vec::new();
-        if !streamed {
-            return Some(Reply { status, message: answer.try_json().await?, notices, streamed });
-        }
-        let mut events = answer.events();
-        loop {
-            let message = next(&mut events).await?;
-            if message.get("method").is_none() {
-                return Some(Reply { status, message, notices, streamed });
-            }
-            notices.push(message);
-        }
+        let (message, notices) = answer.response().await?;
+        Some(Reply { status, message, notices, streamed })
     }
 
     /// Sends a request; returns the whole response.

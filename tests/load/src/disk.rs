@@ -12,8 +12,6 @@ const BLOCKS: u64 = 1_000;
 /// Rates per second.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk {
-    /// Appends of 4 KiB, flushed; this also writes the file's new length.
-    pub appends: f64,
     /// Overwrites of 4 KiB, flushed, as in a log that is reused.
     pub overwrites: f64,
     /// Commits of one row by SQLite, as durable as in the host's store, one after the other.
@@ -22,19 +20,7 @@ pub struct Disk {
 
 /// Measures the disk of this folder, for `span` per rate.
 pub fn measure(folder: &Path, span: Duration) -> anyhow::Result<Disk> {
-    Ok(Disk {
-        appends: appends(folder, span)?,
-        overwrites: overwrites(folder, span)?,
-        commits: commits(folder, span)?,
-    })
-}
-
-fn appends(folder: &Path, span: Duration) -> anyhow::Result<f64> {
-    let mut file = tempfile::tempfile_in(folder)?;
-    rate(span, || {
-        file.write_all(&BLOCK)?;
-        Ok(file.sync_data()?)
-    })
+    Ok(Disk { overwrites: overwrites(folder, span)?, commits: commits(folder, span)? })
 }
 
 fn overwrites(folder: &Path, span: Duration) -> anyhow::Result<f64> {

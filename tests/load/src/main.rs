@@ -4,7 +4,6 @@
 
 mod baseline;
 mod calls;
-mod clock;
 mod compare;
 mod disk;
 mod inside;
@@ -20,7 +19,6 @@ mod shapes;
 mod start;
 mod stats;
 mod tasks;
-mod variants;
 mod wire;
 
 use anyhow::Context as _;
@@ -71,7 +69,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// The folder for the reports and for the servers, so that those use the measured disk.
+    /// The folder for the report and for the servers, so that those use the measured disk.
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
     /// Measure longer.
@@ -175,11 +173,11 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     done
 }
 
-/// A folder for the servers inside that of the reports, and a report with its head.
+/// A folder for the servers inside that of the report, and a report with its head.
 fn begin(out: &Path) -> anyhow::Result<(tempfile::TempDir, Report)> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let work = tempfile::Builder::new().prefix("run-").tempdir_in(out)?;
-    let report = Report::new(machine::describe());
+    let report = Report { machine: machine::describe(), sections: Vec::new() };
     say(&report.head())?;
     Ok((work, report))
 }
@@ -226,16 +224,16 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     }
     say(&report.aims())?;
     report.write(&options.out)?;
-    say(&format!("written: {}\n", options.out.join("report.{md,json}").display()))
+    say(&format!("written: {}\n", options.out.join("report.md").display()))
 }
 
 async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
     Ok(match scenario {
-        Scenario::Calls => calls::measure(effort, work).await?,
+        Scenario::Calls => vec![calls::measure(effort, work).await?],
         Scenario::Shapes => vec![shapes::measure(effort, work).await?],
-        Scenario::Tasks => tasks::measure(effort, work).await?,
+        Scenario::Tasks => vec![tasks::measure(effort, work).await?],
         Scenario::Overload => overload::measure(effort, work).await?,
-        Scenario::Start => start::measure(effort, work).await?,
+        Scenario::Start => vec![start::measure(effort, work).await?],
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
     })
 }

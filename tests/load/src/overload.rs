@@ -2,7 +2,7 @@
 //! each, the memory that is returned, the answer to a client over a limit, and the delay of all others.
 
 use crate::Effort;
-use crate::report::{Aim, Section};
+use crate::report::Section;
 use crate::server::{Server, folder};
 use crate::stats::{Latencies, shown};
 use crate::wire::{Template, Wire, contains, text};
@@ -275,7 +275,6 @@ fn queue_section(rows: &[Queue]) -> Section {
          are cancelled, and the line comes to its end. Memory is what the process has beyond what it had before.",
         "tasks | created per s | KiB a task | get p50 ms, creating | p99 ms | get p50 ms, queued | p99 ms | answer to one more | all ended s | MB left",
     );
-    let mut data = Vec::new();
     for row in rows {
         let Queue { creating, waiting, .. } = row;
         let gets = [creating.ms(0.5), creating.ms(0.99), waiting.ms(0.5), waiting.ms(0.99)];
@@ -283,27 +282,14 @@ fn queue_section(rows: &[Queue]) -> Section {
         cells.extend(gets.map(shown));
         cells.extend([format!("busy: {}", row.refusal), shown(row.drained_seconds), shown(row.left_mb)]);
         section.row(cells);
-        data.push(json!({
-            "tasks": row.tasks, "created_per_second": row.created_per_second, "kib_each": row.kib_each,
-            "get_creating_p50_ms": gets[0], "get_creating_p99_ms": gets[1], "get_p50_ms": gets[2],
-            "get_p99_ms": gets[3], "refusal": row.refusal, "drained_seconds": row.drained_seconds,
-            "left_mb": row.left_mb,
-        }));
     }
-    if let Some(most) = rows.last() {
-        let mut aim = |what: &str, figure: f64, under: f64, unit: &str| {
-            section.aims.push(Aim {
-                what: format!("{what}, {} queued tasks", most.tasks),
-                aim: format!("under {under} {unit}"),
-                reached: format!("{} {unit}", shown(figure)),
-                met: figure < under,
-            });
-        };
-        aim("`tasks/get` while they are created, p99", most.creating.ms(0.99), GET_AIM_MS, "ms");
-        aim("`tasks/get` while they wait, p99", most.waiting.ms(0.99), GET_AIM_MS, "ms");
-        aim("memory of a task", most.kib_each, QUEUED_AIM_KIB, "KiB");
+    if let Some(Queue { tasks, creating, waiting, kib_each, .. }) = rows.last() {
+        let what = |what: &str| format!("{what}, {tasks} queued tasks");
+        let (creating, waiting) = (creating.ms(0.99), waiting.ms(0.99));
+        section.at_most(what("`tasks/get` while they are created, p99"), creating, GET_AIM_MS, "ms");
+        section.at_most(what("`tasks/get` while they wait, p99"), waiting, GET_AIM_MS, "ms");
+        section.at_most(what("memory of a task"), *kib_each, QUEUED_AIM_KIB, "KiB");
     }
-    section.data = json!({ "queued": data });
     section
 }
 
@@ -315,24 +301,17 @@ fn crowd_section(rows: &[Crowded]) -> Section {
          4 ms.",
         "wire.connections | answered | refusals before | KiB an idle one | tasks/get p50 ms | p99 ms | MB left",
     );
-    let mut data = Vec::new();
     for row in rows {
-        let gets = [row.get.ms(0.5), row.get.ms(0.99)];
         section.row([
             row.bound.to_string(),
             row.answered.to_string(),
             row.refused.to_string(),
             shown(row.kib_each),
-            shown(gets[0]),
-            shown(gets[1]),
+            shown(row.get.ms(0.5)),
+            shown(row.get.ms(0.99)),
             shown(row.left_mb),
         ]);
-        data.push(json!({
-            "bound": row.bound, "answered": row.answered, "refused": row.refused, "kib_each": row.kib_each,
-            "get_p50_ms": gets[0], "get_p99_ms": gets[1], "left_mb": row.left_mb,
-        }));
     }
-    section.data = json!({ "connections": data });
     section
 }
 

@@ -37,6 +37,5 @@ pub async fn measure(effort: Effort, _work: &Path) -> anyhow::Result<Section> {
         "per s | p50 ms | p99 ms",
     );
     section.row([rate, p50, p99].map(shown));
-    section.data = json!({ "stdio": {"per_second": rate, "p50_ms": p50, "p99_ms": p99} });
     Ok(section)
 }
