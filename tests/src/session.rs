@@ -124,6 +124,11 @@ impl Session {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// A request with a new id.
+    pub fn message(&self, method: &str, params: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.next_id(), "method": method, "params": params})
+    }
+
     /// The headers of its requests.
     pub fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = HEADERS.to_vec();
@@ -146,8 +151,7 @@ impl Session {
     /// # Panics
     /// If the host does not listen.
     pub async fn send_unread(&self, method: &str, params: Value) -> TcpStream {
-        let id = self.next_id();
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        let message = self.message(method, params).to_string();
         let mut head =
             format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", message.len());
         for (name, value) in self.headers() {
@@ -169,8 +173,7 @@ impl Session {
     /// # Panics
     /// If there is no answer.
     pub async fn request_and_notices(&self, method: &str, params: Value) -> (Value, Vec<Value>) {
-        let id = self.next_id();
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let message = self.message(method, params);
         let answer = self.post(&message).await;
         assert_eq!(answer.status, 200, "{message}");
         answer.response().await.expect("an answer before the end of the stream")

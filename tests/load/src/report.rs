@@ -105,17 +105,3 @@ fn table(columns: &[String], rows: &[Vec<String>]) -> String {
     out.extend(rows.iter().map(|row| line(row)));
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_padded() {
-        let cells = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
-        assert_eq!(
-            table(&cells(["what", "ms"]), &[cells(["µs", "1.25"])]),
-            "| what |   ms |\n| ---- | ---: |\n| µs   | 1.25 |\n"
-        );
-    }
-}

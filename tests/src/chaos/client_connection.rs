@@ -162,10 +162,8 @@ impl ClientConnection {
         match &self.generation {
             Generation::Session(session) => {
                 let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-                let message = json!({
-                    "jsonrpc": "2.0", "id": session.next_id(), "method": method, "params": params,
-                });
-                (session.headers().into_iter().map(owned).collect(), message)
+                let headers = session.headers().into_iter().map(owned).collect();
+                (headers, session.message(method, params))
             }
             Generation::Stateless(client) => {
                 let request = client.request(method, params);
