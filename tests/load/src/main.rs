@@ -23,7 +23,7 @@ mod wire;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
-use report::Report;
+use report::{Report, Section};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ enum Scenario {
     Shapes,
     /// Tasks, from their creation to their result.
     Tasks,
-    /// A hundred thousand queued tasks, and five thousand connections.
+    /// A hundred thousand queued tasks.
     Overload,
     /// Starting with one plugin, a hundred and a thousand.
     Start,
@@ -216,26 +216,24 @@ async fn run(options: &Options) -> anyhow::Result<()> {
             "… {}\n",
             scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
         ))?;
-        let sections = measure(*scenario, effort, work.path()).await?;
-        for section in sections {
-            say(&section.table())?;
-            report.sections.push(section);
-        }
+        let section = measure(*scenario, effort, work.path()).await?;
+        say(&section.table())?;
+        report.sections.push(section);
     }
     say(&report.aims())?;
     report.write(&options.out)?;
     say(&format!("written: {}\n", options.out.join("report.md").display()))
 }
 
-async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
-    Ok(match scenario {
-        Scenario::Calls => vec![calls::measure(effort, work).await?],
-        Scenario::Shapes => vec![shapes::measure(effort, work).await?],
-        Scenario::Tasks => vec![tasks::measure(effort, work).await?],
-        Scenario::Overload => overload::measure(effort, work).await?,
-        Scenario::Start => vec![start::measure(effort, work).await?],
-        Scenario::Stdio => vec![pipe::measure(effort, work).await?],
-    })
+async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    match scenario {
+        Scenario::Calls => calls::measure(effort, work).await,
+        Scenario::Shapes => shapes::measure(effort, work).await,
+        Scenario::Tasks => tasks::measure(effort, work).await,
+        Scenario::Overload => overload::measure(effort, work).await,
+        Scenario::Start => start::measure(effort, work).await,
+        Scenario::Stdio => pipe::measure(effort).await,
+    }
 }
 
 fn say(text: &str) -> anyhow::Result<()> {

@@ -12,8 +12,6 @@ const ID_DIGITS: usize = 15;
 const FIRST_ID: u64 = 100_000_000_000_000;
 /// The number of ids for one connection; no two requests of a session have the same id.
 const IDS_PER_CONNECTION: u64 = 1_000_000_000;
-/// The number of ids for one of many clients that send a few requests each.
-const IDS_PER_CLIENT: u64 = 100_000;
 /// The placeholder for the id of a task.
 const NO_TASK: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -55,12 +53,6 @@ impl Template {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }
     }
 
-    /// Like [`Template::for_connection`] for connection 0, for one of thousands of clients.
-    #[must_use]
-    pub fn for_client(&self, number: usize) -> Self {
-        Self { next: FIRST_ID + number as u64 * IDS_PER_CLIENT, ..self.clone() }
-    }
-
     /// The request with an unused id.
     pub fn next(&mut self) -> &[u8] {
         self.next += 1;
@@ -81,7 +73,7 @@ impl Template {
     }
 
     /// The digits of the last id.
-    pub fn id(&self) -> &[u8] {
+    fn id(&self) -> &[u8] {
         &self.bytes[self.id.clone()]
     }
 }
