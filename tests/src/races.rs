@@ -120,9 +120,9 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
     let mut racing = JoinSet::new();
     for (client, session) in (0..).zip(&sessions) {
         let lines = Lines {
-            home: line(session, session.port(), 1 << 32),
+            home: line(session, session.port()),
             // The next host, or the same one if there is only one.
-            away: line(session, hosts[(client as usize + 1) % hosts.len()].port(), 2 << 32),
+            away: line(session, hosts[(client as usize + 1) % hosts.len()].port()),
         };
         let share = races / CLIENTS + u64::from(client < races % CLIENTS);
         racing.spawn(race(lines, client, share, Dice(dice.below(u64::MAX)), decided.clone()));
@@ -150,8 +150,8 @@ struct Lines {
     away: ClientConnection,
 }
 
-fn line(session: &Session, port: u16, first_id: i64) -> ClientConnection {
-    ClientConnection::new(Generation::Session(session.at(port).numbered_from(first_id)))
+fn line(session: &Session, port: u16) -> ClientConnection {
+    ClientConnection::new(Generation::Session(session.at(port)))
 }
 
 async fn ask(line: &mut ClientConnection, method: &str, id: &str) -> Result<Response, NoAnswer> {
@@ -205,7 +205,7 @@ async fn race(
 async fn again(host: &Host, sessions: &[Session], decided: &BTreeMap<String, (u64, Value)>) {
     let mut looking = JoinSet::new();
     for (client, session) in (0..).zip(sessions) {
-        let mut line = line(session, host.port(), 3 << 32);
+        let mut line = line(session, host.port());
         let of_this = decided.iter().filter(|(_, (of, _))| *of == client);
         let mine: Vec<_> = of_this.map(|(id, (_, task))| (id.clone(), task.clone())).collect();
         looking.spawn(async move {

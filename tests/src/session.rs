@@ -102,13 +102,6 @@ impl Session {
         Self { authorization, ..self.at(self.port) }
     }
 
-    /// The same session with request ids from `first` on.
-    #[must_use]
-    pub fn numbered_from(mut self, first: i64) -> Self {
-        self.next = AtomicI64::new(first);
-        self
-    }
-
     /// The port of its host.
     pub const fn port(&self) -> u16 {
         self.port

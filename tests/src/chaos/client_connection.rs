@@ -91,10 +91,10 @@ impl ClientConnection {
     }
 
     /// Continues with a host on another port.
-    pub fn move_to(&mut self, port: u16, first_id: i64) {
+    pub fn move_to(&mut self, port: u16) {
         self.connection = None;
         self.generation = match &self.generation {
-            Generation::Session(session) => Generation::Session(session.at(port).numbered_from(first_id)),
+            Generation::Session(session) => Generation::Session(session.at(port)),
             Generation::Stateless(client) => Generation::Stateless(client.again(port)),
         };
     }

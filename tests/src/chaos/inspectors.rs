@@ -141,10 +141,7 @@ impl Inspector {
             ClientConnection::new(Generation::Stateless(client)).moving_after(out.move_after)
         };
         let session = |session: &Session| {
-            // Ids that this session has not used.
-            let session =
-                session.at(out.addresses[at].port).numbered_from((out.shared.serial() as i64) << 24);
-            ClientConnection::new(Generation::Session(session))
+            ClientConnection::new(Generation::Session(session.at(out.addresses[at].port)))
         };
         let connections = PRINCIPALS.iter().map(connection).collect();
         let sessions = out.sessions.iter().map(session).collect();
@@ -166,7 +163,7 @@ impl Inspector {
             assert!(waits, "no answer about {made:?} from any of {:?}: {no_answer:?}", self.out.addresses);
             self.at = (self.at + 1) % self.out.addresses.len();
             for connection in &mut self.connections {
-                connection.move_to(self.out.addresses[self.at].port, 1);
+                connection.move_to(self.out.addresses[self.at].port);
             }
             tokio::time::sleep(AGAIN).await;
         }

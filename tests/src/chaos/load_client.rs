@@ -31,8 +31,6 @@ pub(super) struct LoadClient {
     addresses: watch::Receiver<Vec<HostAddress>>,
     at: HostAddress,
     connection: ClientConnection,
-    /// How often it has moved to another host.
-    moves: i64,
 }
 
 impl LoadClient {
@@ -56,7 +54,7 @@ impl LoadClient {
             _ => Generation::Stateless(Client::new(at.port).declaring(everything()).bearing(&token)),
         };
         let connection = ClientConnection::new(generation).moving_after(move_after);
-        Self { shared, sink, who, principal, dice, addresses, at, connection, moves: 1 }
+        Self { shared, sink, who, principal, dice, addresses, at, connection }
     }
 
     /// Continues until `stop` is true, across all restarts of the hosts.
@@ -84,8 +82,7 @@ impl LoadClient {
             };
             if goes && let Some(address) = self.elsewhere() {
                 self.at = address;
-                self.moves += 1;
-                self.connection.move_to(address.port, self.moves << 32);
+                self.connection.move_to(address.port);
             }
         }
     }
