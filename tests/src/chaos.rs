@@ -164,7 +164,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     let (sagas, faults) = sagas::check(&shared, &sink, &host, &[]).await;
     broken.extend(faults);
     require(&shared, &broken, &[&host], seed);
-    report.end(&shared, &history, effects::counts(&shared, &sink), sagas);
+    report.end(&shared, &history, [effects::counts(&shared, &sink), sagas]);
     if let Some(backup) = backup {
         backup.check(setup(&sink)).await;
         report.met(BACKED_UP);

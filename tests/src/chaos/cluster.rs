@@ -317,10 +317,9 @@ impl Cluster {
         let (sagas, faults) = sagas::check(&self.shared, &self.sink, &self.hosts[0].host, &store).await;
         broken.extend(faults);
         self.require(&broken, seed);
-        if self.lost > 0 {
-            self.report.counts.insert(LOST, self.lost as u64);
-        }
-        self.report.end(&self.shared, &self.history, effects::counts(&self.shared, &self.sink), sagas);
+        self.report.met_often(LOST, self.lost);
+        let effects = effects::counts(&self.shared, &self.sink);
+        self.report.end(&self.shared, &self.history, [effects, sagas]);
         let p99 = self.report.settled_at(99);
         assert!(
             p99 <= SETTLED,
