@@ -26,6 +26,7 @@ const OF_TYPESCRIPT: f64 = 10.0;
 /// The most processor time of a call, and its part beyond bare hyper (microseconds).
 const CPU_US: f64 = 38.0;
 const SHARE_US: f64 = 15.0;
+
 /// The targets, which are measured in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
