@@ -100,15 +100,6 @@ enum Scenario {
     Stdio,
 }
 
-const ALL: [Scenario; 6] = [
-    Scenario::Calls,
-    Scenario::Shapes,
-    Scenario::Tasks,
-    Scenario::Overload,
-    Scenario::Start,
-    Scenario::Stdio,
-];
-
 /// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
@@ -210,7 +201,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
         _ => Effort::QUICK,
     };
     let (work, mut report) = begin(&options.out)?;
-    let wanted = if options.only.is_empty() { &ALL[..] } else { &options.only };
+    let wanted = if options.only.is_empty() { Scenario::value_variants() } else { &options.only };
     for scenario in wanted {
         say(&format!(
             "… {}\n",
