@@ -100,7 +100,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     let sessions: Arc<[Session]> = sessions.into();
     let inspection = |address| {
         let (shared, sessions) = (shared.clone(), sessions.clone());
-        Inspection { shared, first: CLIENTS, addresses: vec![address], move_after: None, sessions }
+        Inspection { shared, addresses: vec![address], move_after: None, sessions }
     };
     let (disasters, mut backup) = (kills + kills / 8, None);
     for disaster in 1..=disasters {
@@ -214,7 +214,7 @@ fn final_violations(shared: &SharedState, sink: &Sink, history: &mut History) ->
     let by_sagas = shared.saga_results().into_iter().filter_map(|(id, result)| Some((id, result.word?)));
     for (id, word) in heard.chain(by_sagas) {
         let now = shared.now();
-        shared.log(CLIENTS, &id, now, Some(now), Op::Heard(word));
+        shared.log(&id, now, Some(now), Op::Heard(word));
     }
     let mut broken = history.add(shared.calls_until_kill());
     broken.extend(effects::violations(shared, sink));

@@ -11,8 +11,7 @@ use super::inspectors::Inspection;
 use super::report::{Report, SEEN};
 use super::shared_state::{CreatedTask, HostAddress, SharedState};
 use super::{
-    A_DAY, CLIENTS, SETTLED, effects, enough, final_violations, require, sagas, setup, start_clients,
-    until_left,
+    A_DAY, SETTLED, effects, enough, final_violations, require, sagas, setup, start_clients, until_left,
 };
 use crate::dice::Dice;
 use crate::fault_proxy::{Fault, FaultProxy};
@@ -145,7 +144,6 @@ impl Cluster {
     fn inspection(&self, addresses: Vec<HostAddress>) -> Inspection {
         Inspection {
             shared: self.shared.clone(),
-            first: CLIENTS,
             addresses,
             move_after: Some(MOVE_AFTER),
             sessions: Arc::default(),
