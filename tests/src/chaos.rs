@@ -241,7 +241,8 @@ async fn enough(shared: &SharedState, clients: &mut JoinSet<()>) -> (usize, usiz
 /// # Panics
 /// If a promise is broken, or a client saw something odd.
 fn require(shared: &SharedState, broken: &[Broken], hosts: &[&Host], seed: u64) {
-    if broken.is_empty() && !shared.has_unexpected() {
+    let unexpected = shared.take_unexpected();
+    if broken.is_empty() && unexpected.is_empty() {
         return;
     }
     let shown = |all: Vec<String>| all.into_iter().take(20).collect::<Vec<_>>().join("\n");
@@ -252,5 +253,5 @@ fn require(shared: &SharedState, broken: &[Broken], hosts: &[&Host], seed: u64) 
         format!("log of the host on port {}, the latest first:\n{}", host.port(), tail.join("\n"))
     };
     let logs: Vec<_> = hosts.iter().map(tail).collect();
-    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(shared.take_unexpected()), logs.join("\n"));
+    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(unexpected), logs.join("\n"));
 }

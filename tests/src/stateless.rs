@@ -96,8 +96,6 @@ pub struct Reply {
     pub message: Value,
     /// The messages before it.
     pub notices: Vec<Value>,
-    /// Whether it came on a stream.
-    pub streamed: bool,
 }
 
 /// The stream of a `subscriptions/listen`.
@@ -203,9 +201,9 @@ impl Client {
     /// As [`Client::reply`]; `None` if the host dies before the response.
     pub async fn try_reply(&self, request: &Request) -> Option<Reply> {
         let answer = self.try_send(request).await?;
-        let (status, streamed) = (answer.status.as_u16(), answer.is_events());
+        let status = answer.status.as_u16();
         let (message, notices) = answer.response().await?;
-        Some(Reply { status, message, notices, streamed })
+        Some(Reply { status, message, notices })
     }
 
     /// Sends a request; returns the whole response.

@@ -189,9 +189,7 @@ impl Running<'_> {
     }
 
     fn effect(&self) {
-        let mut seen = self.world.see();
-        seen.runs.run_mut(self.number).effects += 1;
-        seen.note(format_args!("run #{} has an effect", self.number));
+        self.world.see().note(format_args!("run #{} has an effect", self.number));
     }
 
     async fn ask(&mut self, key: u64) -> Option<RunEnd> {

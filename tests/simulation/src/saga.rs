@@ -354,7 +354,7 @@ impl Saga<'_> {
             self.record_aside(&format!("doubt {request}"));
             self.in_doubt(effect);
         }
-        self.world.see().runs.run_mut(self.number).intends(effect);
+        self.world.see().runs.run_mut(self.number).intended.push(effect);
         let was_task = self.task.task.is_some();
         self.commit().await?;
         // As the engine asks before it opens a connection.

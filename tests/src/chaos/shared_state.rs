@@ -135,10 +135,6 @@ impl SharedState {
         self.lock().unexpected.push(what);
     }
 
-    pub fn has_unexpected(&self) -> bool {
-        !self.lock().unexpected.is_empty()
-    }
-
     pub fn take_unexpected(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().unexpected)
     }
