@@ -5,6 +5,7 @@
 //! Its buffers are bounded: one piece in each direction of each connection; the rest stays with the sender.
 //! Everything that the proxy has started ends when it is dropped.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -116,15 +117,6 @@ async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Sw
     }
 }
 
-/// How a connection ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// Both peers closed their side.
-    Closed,
-    /// The proxy or one of the peers reset it.
-    Reset,
-}
-
 /// Serves one connection until it ends.
 async fn serve(mut client: TcpStream, server: u16, mut switched: watch::Receiver<Switch>, resets: u64) {
     let mut orders = switched.clone();
@@ -144,26 +136,17 @@ async fn serve(mut client: TcpStream, server: u16, mut switched: watch::Receiver
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = upstream.split();
     let lane = |way| Lane { way, switched: switched.clone(), turns: 0, passed: 0 };
+    // A reset of one direction resets the other one too.
     let both = async {
-        let mut there = std::pin::pin!(lane(Way::ToServer).carry(from_client, to_server));
-        let mut back = std::pin::pin!(lane(Way::ToClient).carry(from_server, to_client));
-        // A reset of one direction resets the other one too.
-        let first = tokio::select! {
-            ended = &mut there => (ended, true),
-            ended = &mut back => (ended, false),
-        };
-        match first {
-            (End::Reset, _) => End::Reset,
-            (End::Closed, true) => back.await,
-            (End::Closed, false) => there.await,
-        }
+        let there = lane(Way::ToServer).carry(from_client, to_server);
+        tokio::try_join!(there, lane(Way::ToClient).carry(from_server, to_client))
     };
-    let ended = tokio::select! {
+    let is_closed = tokio::select! {
         biased;
-        () = &mut reset => End::Reset,
-        ended = both => ended,
+        () = &mut reset => false,
+        ended = both => ended.is_ok(),
     };
-    if ended == End::Reset {
+    if !is_closed {
         end(&[client, upstream]);
     }
 }
@@ -194,25 +177,25 @@ struct Lane {
 
 impl Lane {
     /// Forwards the data until the end of the stream.
-    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> End {
+    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> io::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
-            let Ok(read) = from.read(&mut piece).await else { return End::Reset };
+            let read = from.read(&mut piece).await?;
             let came = Instant::now();
             let mut left = &piece[..read];
             while !left.is_empty() {
-                let Some(most) = self.may_pass(came).await else { return End::Reset };
+                let most = self.may_pass(came).await.ok_or(ErrorKind::ConnectionReset)?;
                 let most = left.len().min(usize::try_from(most).unwrap_or(usize::MAX));
-                let Ok(written) = to.write(&left[..most]).await else { return End::Reset };
+                let written = to.write(&left[..most]).await?;
                 left = &left[written..];
                 self.passed += written as u64;
                 if self.is_cut() {
-                    return End::Reset;
+                    return Err(ErrorKind::ConnectionReset.into());
                 }
             }
             if read == 0 {
-                let may_pass = self.may_pass(came).await.is_some();
-                return if may_pass && to.shutdown().await.is_ok() { End::Closed } else { End::Reset };
+                self.may_pass(came).await.ok_or(ErrorKind::ConnectionReset)?;
+                return to.shutdown().await;
             }
         }
     }

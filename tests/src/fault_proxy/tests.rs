@@ -1,7 +1,6 @@
 //! Each fault, on connections to a server that sends everything back.
 
 use super::*;
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::time::timeout;
