@@ -8,7 +8,7 @@ use crate::process::Usage;
 use crate::session::{LATEST, initialize};
 use crate::tokens::{stanza, token};
 use crate::{Host, Session, eventually, guests};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};

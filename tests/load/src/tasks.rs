@@ -1,5 +1,5 @@
 //! Tasks from their creation to their result: two commits that are flushed before they are acknowledged.
-//! Compared with the disk and with a plain use of SQLite at the same time.
+//! Compared with a plain use of SQLite at the same time.
 
 use crate::load::{Client, Figure, Measured, drive, row};
 use crate::report::Section;
