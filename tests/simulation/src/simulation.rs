@@ -322,7 +322,7 @@ impl Simulation {
 
     fn start(&mut self, host: usize) {
         let without = self.dice.percent(10).then(|| self.dice.below(guests::TOOLS.len() as u64) as usize);
-        let mut process = Process::start(&self.shared, host, self.now, &mut self.dice, without);
+        let process = Process::start(&self.shared, host, self.now, &mut self.dice, without);
         process.drive(self.now);
         self.hosts[host] = Host::Up(process);
         self.shared.world.see().note(format_args!("host {host} starts"));
@@ -358,7 +358,7 @@ impl Simulation {
 
     fn wake(&mut self, host: usize) {
         self.hosts[host] = match std::mem::replace(&mut self.hosts[host], Host::Down) {
-            Host::Paused(mut process) => {
+            Host::Paused(process) => {
                 process.wake(self.now);
                 let mut seen = self.shared.world.see();
                 seen.count("pauses");
