@@ -55,7 +55,7 @@ const EDGES: [(&str, &str); 23] = [
     // Only tests use it.
     ("toolyard-store-contract", "journal store task"),
     // It counts the instructions of each crate separately.
-    ("toolyard-load", "tests readers protocol task dispatch engine kit store store-contract trust"),
+    ("toolyard-load", "tests readers protocol task dispatch engine kit store store-contract"),
 ];
 
 /// Dependencies that the inner crates must not have, so that they build and test in seconds.

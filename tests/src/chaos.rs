@@ -100,7 +100,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     let sessions: Arc<[Session]> = sessions.into();
     let inspection = |address| {
         let (shared, sessions) = (shared.clone(), sessions.clone());
-        Inspection { shared, first: CLIENTS, addresses: vec![address], move_after: None, sessions }
+        Inspection { shared, addresses: vec![address], move_after: None, sessions }
     };
     let (disasters, mut backup) = (kills + kills / 8, None);
     for disaster in 1..=disasters {
@@ -164,7 +164,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
     let (sagas, faults) = sagas::check(&shared, &sink, &host, &[]).await;
     broken.extend(faults);
     require(&shared, &broken, &[&host], seed);
-    report.end(&shared, &history, effects::counts(&shared, &sink), sagas);
+    report.end(&shared, &history, [effects::counts(&shared, &sink), sagas]);
     if let Some(backup) = backup {
         backup.check(setup(&sink)).await;
         report.met(BACKED_UP);
@@ -214,7 +214,7 @@ fn final_violations(shared: &SharedState, sink: &Sink, history: &mut History) ->
     let by_sagas = shared.saga_results().into_iter().filter_map(|(id, result)| Some((id, result.word?)));
     for (id, word) in heard.chain(by_sagas) {
         let now = shared.now();
-        shared.log(CLIENTS, &id, now, Some(now), Op::Heard(word));
+        shared.log(&id, now, Some(now), Op::Heard(word));
     }
     let mut broken = history.add(shared.calls_until_kill());
     broken.extend(effects::violations(shared, sink));
@@ -241,7 +241,8 @@ async fn enough(shared: &SharedState, clients: &mut JoinSet<()>) -> (usize, usiz
 /// # Panics
 /// If a promise is broken, or a client saw something odd.
 fn require(shared: &SharedState, broken: &[Broken], hosts: &[&Host], seed: u64) {
-    if broken.is_empty() && !shared.has_unexpected() {
+    let unexpected = shared.take_unexpected();
+    if broken.is_empty() && unexpected.is_empty() {
         return;
     }
     let shown = |all: Vec<String>| all.into_iter().take(20).collect::<Vec<_>>().join("\n");
@@ -252,5 +253,5 @@ fn require(shared: &SharedState, broken: &[Broken], hosts: &[&Host], seed: u64) 
         format!("log of the host on port {}, the latest first:\n{}", host.port(), tail.join("\n"))
     };
     let logs: Vec<_> = hosts.iter().map(tail).collect();
-    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(shared.take_unexpected()), logs.join("\n"));
+    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(unexpected), logs.join("\n"));
 }

@@ -5,8 +5,7 @@
 //! Its buffers are bounded: one piece in each direction of each connection; the rest stays with the sender.
 //! Everything that the proxy has started ends when it is dropped.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -56,21 +55,11 @@ struct Switch {
     resets: u64,
 }
 
-/// Counters of a proxy.
-#[derive(Debug, Default)]
-struct Meter {
-    taken: AtomicU64,
-    reset: AtomicU64,
-    to_server: AtomicU64,
-    to_client: AtomicU64,
-}
-
 /// A proxy on a free port. Dropping it also closes its connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     port: u16,
     switch: watch::Sender<Switch>,
-    meter: Arc<Meter>,
     task: JoinHandle<()>,
 }
 
@@ -89,9 +78,8 @@ impl FaultProxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let own = listener.local_addr().expect("an address").port();
         let (switch, switched) = watch::channel(Switch { fault: Fault::None, turns: 0, resets: 0 });
-        let meter = Arc::<Meter>::default();
-        let task = tokio::spawn(accept(listener, port, switched, meter.clone()));
-        Self { port: own, switch, meter, task }
+        let task = tokio::spawn(accept(listener, port, switched));
+        Self { port: own, switch, task }
     }
 
     /// The port that it listens on.
@@ -111,42 +99,17 @@ impl FaultProxy {
     pub fn reset(&self) {
         self.switch.send_modify(|switch| switch.resets += 1);
     }
-
-    /// How many connections it has accepted.
-    pub fn taken(&self) -> u64 {
-        self.meter.taken.load(Ordering::Relaxed)
-    }
-
-    /// How many of them it has reset.
-    pub fn were_reset(&self) -> u64 {
-        self.meter.reset.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes have passed in this direction.
-    pub fn passed(&self, way: Way) -> u64 {
-        self.meter.of(way).load(Ordering::Relaxed)
-    }
 }
 
-impl Meter {
-    const fn of(&self, way: Way) -> &AtomicU64 {
-        match way {
-            Way::ToServer => &self.to_server,
-            Way::ToClient => &self.to_client,
-        }
-    }
-}
-
-async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Switch>, meter: Arc<Meter>) {
+async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Switch>) {
     // Dropping the proxy drops these connections.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             taken = listener.accept() => {
                 let Ok((client, _)) = taken else { return };
-                meter.taken.fetch_add(1, Ordering::Relaxed);
                 let resets = switched.borrow().resets;
-                connections.spawn(serve(client, server, switched.clone(), resets, meter.clone()));
+                connections.spawn(serve(client, server, switched.clone(), resets));
             }
             // Removes finished connections.
             Some(_) = connections.join_next() => {}
@@ -154,23 +117,8 @@ async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Sw
     }
 }
 
-/// How a connection ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// Both peers closed their side.
-    Closed,
-    /// The proxy or one of the peers reset it.
-    Reset,
-}
-
 /// Serves one connection until it ends.
-async fn serve(
-    mut client: TcpStream,
-    server: u16,
-    mut switched: watch::Receiver<Switch>,
-    resets: u64,
-    meter: Arc<Meter>,
-) {
+async fn serve(mut client: TcpStream, server: u16, mut switched: watch::Receiver<Switch>, resets: u64) {
     let mut orders = switched.clone();
     // An error means that the proxy has ended, which also drops this connection.
     let reset =
@@ -181,40 +129,30 @@ async fn serve(
         () = &mut reset => None,
         opened = open(server, &mut switched) => opened,
     };
-    let Some(mut upstream) = opened else { return end(&[client], &meter) };
+    let Some(mut upstream) = opened else { return end(&[client]) };
     // Small writes pass at once.
     drop(client.set_nodelay(true));
     drop(upstream.set_nodelay(true));
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = upstream.split();
-    let lane = |way| Lane { way, switched: switched.clone(), meter: &meter, turns: 0, passed: 0 };
+    let lane = |way| Lane { way, switched: switched.clone(), turns: 0, passed: 0 };
+    // A reset of one direction resets the other one too.
     let both = async {
-        let mut there = std::pin::pin!(lane(Way::ToServer).carry(from_client, to_server));
-        let mut back = std::pin::pin!(lane(Way::ToClient).carry(from_server, to_client));
-        // A reset of one direction resets the other one too.
-        let first = tokio::select! {
-            ended = &mut there => (ended, true),
-            ended = &mut back => (ended, false),
-        };
-        match first {
-            (End::Reset, _) => End::Reset,
-            (End::Closed, true) => back.await,
-            (End::Closed, false) => there.await,
-        }
+        let there = lane(Way::ToServer).carry(from_client, to_server);
+        tokio::try_join!(there, lane(Way::ToClient).carry(from_server, to_client))
     };
-    let ended = tokio::select! {
+    let is_closed = tokio::select! {
         biased;
-        () = &mut reset => End::Reset,
-        ended = both => ended,
+        () = &mut reset => false,
+        ended = both => ended.is_ok(),
     };
-    if ended == End::Reset {
-        end(&[client, upstream], &meter);
+    if !is_closed {
+        end(&[client, upstream]);
     }
 }
 
 /// Resets the open streams of a connection.
-fn end(streams: &[TcpStream], meter: &Meter) {
-    meter.reset.fetch_add(1, Ordering::Relaxed);
+fn end(streams: &[TcpStream]) {
     for stream in streams {
         // Without linger time, closing the socket sends a reset.
         drop(stream.set_zero_linger());
@@ -229,37 +167,35 @@ async fn open(server: u16, switched: &mut watch::Receiver<Switch>) -> Option<Tcp
 }
 
 /// One direction of a connection.
-struct Lane<'a> {
+struct Lane {
     way: Way,
     switched: watch::Receiver<Switch>,
-    meter: &'a Meter,
     /// The switch count at which `passed` started.
     turns: u64,
     passed: u64,
 }
 
-impl Lane<'_> {
+impl Lane {
     /// Forwards the data until the end of the stream.
-    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> End {
+    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> io::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
-            let Ok(read) = from.read(&mut piece).await else { return End::Reset };
+            let read = from.read(&mut piece).await?;
             let came = Instant::now();
             let mut left = &piece[..read];
             while !left.is_empty() {
-                let Some(most) = self.may_pass(came).await else { return End::Reset };
+                let most = self.may_pass(came).await.ok_or(ErrorKind::ConnectionReset)?;
                 let most = left.len().min(usize::try_from(most).unwrap_or(usize::MAX));
-                let Ok(written) = to.write(&left[..most]).await else { return End::Reset };
+                let written = to.write(&left[..most]).await?;
                 left = &left[written..];
                 self.passed += written as u64;
-                self.meter.of(self.way).fetch_add(written as u64, Ordering::Relaxed);
                 if self.is_cut() {
-                    return End::Reset;
+                    return Err(ErrorKind::ConnectionReset.into());
                 }
             }
             if read == 0 {
-                let may_pass = self.may_pass(came).await.is_some();
-                return if may_pass && to.shutdown().await.is_ok() { End::Closed } else { End::Reset };
+                self.may_pass(came).await.ok_or(ErrorKind::ConnectionReset)?;
+                return to.shutdown().await;
             }
         }
     }

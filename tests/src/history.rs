@@ -15,8 +15,6 @@ pub type Moment = u64;
 /// A call that a client made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The client.
-    pub who: u32,
     /// The task.
     pub task: String,
     /// The time at which it was sent.
@@ -194,11 +192,6 @@ impl History {
     /// The number of calls added.
     pub const fn calls(&self) -> u64 {
         self.calls
-    }
-
-    /// The number of tasks it knows.
-    pub fn tasks(&self) -> usize {
-        self.tasks.len()
     }
 
     /// Adds a part; returns the promises broken in it.

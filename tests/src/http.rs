@@ -6,6 +6,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::TcpStream;
 
 /// A connection.
@@ -149,15 +150,31 @@ impl Answer {
     ///
     /// # Panics
     /// If it is not JSON.
-    pub async fn json(self) -> serde_json::Value {
+    pub async fn json(self) -> Value {
         let bytes = self.bytes().await;
         serde_json::from_slice(&bytes)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&bytes)))
     }
 
     /// The body as JSON; `None` if it breaks off.
-    pub async fn try_json(self) -> Option<serde_json::Value> {
+    pub async fn try_json(self) -> Option<Value> {
         serde_json::from_slice(&self.try_bytes().await?).ok()
+    }
+
+    /// The response that it is or has on its stream, and the messages before that; `None` if it breaks off.
+    pub async fn response(self) -> Option<(Value, Vec<Value>)> {
+        let mut before = Vec::new();
+        if !self.is_events() {
+            return Some((self.try_json().await?, before));
+        }
+        let mut events = self.events();
+        loop {
+            let message = crate::exchange::next(&mut events).await?;
+            if message.get("method").is_none() {
+                return Some((message, before));
+            }
+            before.push(message);
+        }
     }
 
     /// The body as events.
@@ -190,7 +207,7 @@ impl Events {
     ///
     /// # Panics
     /// If it is not JSON.
-    pub async fn message(&mut self) -> Option<serde_json::Value> {
+    pub async fn message(&mut self) -> Option<Value> {
         loop {
             let event = self.next().await?;
             if !event.data.is_empty() {

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 
 /// Set in the process inside the namespace.
 const INSIDE: &str = "TOOLYARD_TEST_MOUNTS";
@@ -113,6 +114,53 @@ impl Drop for Mounts {
                 std::process::abort();
             }
         }
+    }
+}
+
+/// A disk for one test: a file system in memory that can be full.
+pub struct Disk {
+    // Unmounted before the folder is removed.
+    _mounts: Mounts,
+    place: TempDir,
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// A disk of this size, such as `8m`, as [`Mounts::of`].
+    ///
+    /// # Panics
+    /// If the test fails in the other process.
+    pub fn of(size: &str, test: &str) -> Option<Self> {
+        let mut mounts = Mounts::of(test)?;
+        let place = tempfile::tempdir().expect("a folder");
+        let how = ["-t", "tmpfs", "-o", &format!("size={size}")];
+        if !mounts.try_mount(&how, "tmpfs", place.path()) {
+            return None;
+        }
+        let folder = place.path().join("data");
+        std::fs::create_dir(&folder).expect("a new disk");
+        Some(Self { _mounts: mounts, place, folder })
+    }
+
+    /// A folder on it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Fills the disk until the returned file is removed.
+    ///
+    /// # Panics
+    /// If it never gets full.
+    pub fn fill(&self) -> PathBuf {
+        let path = self.place.path().join("ballast");
+        let mut file = std::fs::File::create(&path).expect("there is room for a file");
+        let error = loop {
+            if let Err(error) = file.write_all(&[1; 4096]) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        path
     }
 }
 

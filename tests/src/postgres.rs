@@ -196,11 +196,7 @@ impl Server {
     /// # Panics
     /// If it does not answer.
     pub fn ask(&self, sql: &str) -> String {
-        let mut ask = Command::new(self.bin.join("psql"));
-        ask.args(["--no-psqlrc", "--tuples-only", "--no-align", "--command", sql, &self.address()]);
-        let output = ask.output().expect("psql starts");
-        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        self.ask_as("toolyard", &[sql])
     }
 
     /// Runs statements, such as those of a dump.

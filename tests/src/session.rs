@@ -75,7 +75,8 @@ impl Session {
         assert_eq!(answer.status, 200, "initialize");
         let id = answer.header("mcp-session-id").to_owned();
         assert!(!id.is_empty(), "initialize names the session");
-        let result = answer.json().await["result"].take();
+        let (mut response, _) = answer.response().await.expect("an answer");
+        let result = response["result"].take();
         let revision = result["protocolVersion"].as_str().expect("a revision").to_owned();
         let session = Self { port, id, revision, authorization, next: AtomicI64::new(1) };
         let initialized =
@@ -101,13 +102,6 @@ impl Session {
         Self { authorization, ..self.at(self.port) }
     }
 
-    /// The same session with request ids from `first` on.
-    #[must_use]
-    pub fn numbered_from(mut self, first: i64) -> Self {
-        self.next = AtomicI64::new(first);
-        self
-    }
-
     /// The port of its host.
     pub const fn port(&self) -> u16 {
         self.port
@@ -121,6 +115,11 @@ impl Session {
     /// A new request id.
     pub fn next_id(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A request with a new id.
+    pub fn message(&self, method: &str, params: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.next_id(), "method": method, "params": params})
     }
 
     /// The headers of its requests.
@@ -145,8 +144,7 @@ impl Session {
     /// # Panics
     /// If the host does not listen.
     pub async fn send_unread(&self, method: &str, params: Value) -> TcpStream {
-        let id = self.next_id();
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        let message = self.message(method, params).to_string();
         let mut head =
             format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", message.len());
         for (name, value) in self.headers() {
@@ -168,22 +166,10 @@ impl Session {
     /// # Panics
     /// If there is no answer.
     pub async fn request_and_notices(&self, method: &str, params: Value) -> (Value, Vec<Value>) {
-        let id = self.next_id();
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let message = self.message(method, params);
         let answer = self.post(&message).await;
         assert_eq!(answer.status, 200, "{message}");
-        let mut notices = Vec::new();
-        if !answer.is_events() {
-            return (answer.json().await, notices);
-        }
-        let mut events = answer.events();
-        loop {
-            let message = events.message().await.expect("an answer before the end of the stream");
-            if message["id"] == id {
-                return (message, notices);
-            }
-            notices.push(message);
-        }
+        answer.response().await.expect("an answer before the end of the stream")
     }
 
     /// The response of a host that may die: `None` if it does.
@@ -191,16 +177,7 @@ impl Session {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut connection = Connection::try_open(self.port).await?;
         let answer = connection.try_send(Method::POST, "/mcp", &self.headers(), message.to_string()).await?;
-        if !answer.is_events() {
-            return answer.try_json().await;
-        }
-        let mut events = answer.events();
-        loop {
-            let message = events.message().await?;
-            if message["id"] == id {
-                return Some(message);
-            }
-        }
+        answer.response().await.map(|(response, _)| response)
     }
 
     /// The result of a request.

@@ -189,29 +189,3 @@ fn note(book: &mut Book, head: &str) {
         None => book.odd.push(head.to_owned()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_sent_is_counted_by_its_key_and_what_is_odd_is_kept() {
-        let mut book = Book::default();
-        for line in ["/begun/a/1", "/answered-yes/a/1", "/begun/a/2", "/answered-no/a/2", "/begun/b/1"] {
-            note(&mut book, &format!("POST {line} HTTP/1.1\r\n\r\n"));
-        }
-        let a = &book.effects["a"];
-        assert_eq!((a.begun.as_slice(), a.repeats()), (&[1, 2][..], false));
-        assert_eq!(a.distinct_words().into_iter().collect::<Vec<_>>(), ["no", "yes"]);
-        note(&mut book, "POST /begun/a/2 HTTP/1.1");
-        assert!(book.effects["a"].repeats(), "one attempt began twice");
-        note(&mut book, "POST /begun/c/0?201-9 HTTP/1.1\r\nhost: h\r\nIdempotency-Key: k:1\r\n\r\n");
-        let (chances, idempotency_key) = ("201-9".to_owned(), Some("k:1".to_owned()));
-        assert_eq!(book.steps["c"], [Step { number: 0, chances, idempotency_key }]);
-        assert!(book.odd.is_empty() && book.effects["c"].begun == [0] && book.steps.len() == 1);
-        for odd in ["GET / HTTP/1.1", "POST /begun/a/x HTTP/1.1", "POST /ended/a/1 HTTP/1.1"] {
-            note(&mut book, odd);
-        }
-        assert_eq!(book.odd.len(), 3);
-    }
-}

@@ -173,21 +173,11 @@ fn page(head: &str) -> Page {
              <script>let hidden = 1;</script><h1>Hello</h1><p>Some <b>bold</b> words \u{2014} and a \
              <a href=\"/other\">link</a>.</p></body></html>",
         ),
-        "/latin" => Page::Whole(
-            "200 OK\r\ncontent-type: text/plain; charset=iso-8859-1".to_owned(),
-            Bytes::from_static(b"caf\xe9"),
-        ),
         "/json" => of("application/json", "{\"a\":[1,2]}"),
         "/binary" => Page::Whole(
             "200 OK\r\ncontent-type: application/octet-stream".to_owned(),
             Bytes::from_static(b"\x00\xff\x00"),
         ),
-        "/image" => {
-            Page::Whole("200 OK\r\ncontent-type: image/png".to_owned(), Bytes::from_static(b"\x89PNG\r\n"))
-        }
-        "/missing" => {
-            Page::Whole("404 Not Found\r\ncontent-type: text/plain".to_owned(), Bytes::from("no such page"))
-        }
         // The weather service of the examples `desk-*`.
         "/v1/now" => {
             let known = head.lines().any(|line| line == "authorization: Bearer demo-key-1234");

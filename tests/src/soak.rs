@@ -8,7 +8,7 @@ use crate::process::Usage;
 use crate::session::{LATEST, initialize};
 use crate::tokens::{stanza, token};
 use crate::{Host, Session, eventually, guests};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -76,14 +76,8 @@ pub struct Sample {
     pub at: Duration,
     /// Calls so far.
     pub calls: u64,
-    /// Memory, in KiB.
-    pub resident_kib: u64,
-    /// Open file descriptors.
-    pub descriptors: u64,
-    /// Memory mappings.
-    pub mappings: u64,
-    /// Threads.
-    pub threads: u64,
+    /// The resources that it uses.
+    pub usage: Usage,
 }
 
 /// The outcome of a run.
@@ -152,7 +146,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         }
         tokio::time::sleep(REST).await;
         if round >= WARM_UP {
-            let sample = Sample::of(&host, began.elapsed(), calls);
+            let sample = Sample { at: began.elapsed(), calls, usage: host.usage() };
             seen(&sample);
             report.samples.push(sample);
         }
@@ -320,23 +314,15 @@ async fn reload(host: &Host, dice: &mut Dice) {
     }
 }
 
-impl Sample {
-    fn of(host: &Host, at: Duration, calls: u64) -> Self {
-        let Usage { resident, threads, descriptors, mappings, .. } = host.usage();
-        Self { at, calls, resident_kib: resident >> 10, threads, descriptors, mappings }
-    }
-}
-
 impl Report {
     /// A sentence for each resource that has grown, by more than chance, from the second third of the samples
     /// to the last. In the first third, pools and caches fill.
     pub fn growth(&self) -> Vec<String> {
-        type Figure = fn(&Sample) -> u64;
         let things: [(&str, Figure, u64, u64); 4] = [
-            ("resident KiB", |sample| sample.resident_kib, 10, 48 << 10),
-            ("descriptors", |sample| sample.descriptors, 0, 6),
-            ("mappings", |sample| sample.mappings, 10, 150),
-            ("threads", |sample| sample.threads, 0, 8),
+            ("resident KiB", |usage| usage.resident >> 10, 10, 48 << 10),
+            ("descriptors", |usage| usage.descriptors, 0, 6),
+            ("mappings", |usage| usage.mappings, 10, 150),
+            ("threads", |usage| usage.threads, 0, 8),
         ];
         let third = self.samples.len() / 3;
         let (second, last) = (&self.samples[third..2 * third], &self.samples[self.samples.len() - third..]);
@@ -356,13 +342,12 @@ impl Report {
         out.push_str("| ---: | ---: | ---: | ---: | ---: | ---: |\n");
         // Thirty lines show as much as a thousand.
         for sample in self.samples.iter().step_by(self.samples.len().div_ceil(30).max(1)) {
-            let Sample { at, calls, resident_kib, descriptors, mappings, threads } = sample;
+            let Sample { at, calls, usage: Usage { resident, descriptors, mappings, threads, .. } } = sample;
+            let (seconds, resident) = (at.as_secs(), resident >> 20);
             // Writing to a String does not fail.
             let _ = writeln!(
                 out,
-                "| {} | {calls} | {} | {descriptors} | {mappings} | {threads} |",
-                at.as_secs(),
-                resident_kib >> 10
+                "| {seconds} | {calls} | {resident} | {descriptors} | {mappings} | {threads} |"
             );
         }
         let at = |hundredths: usize| {
@@ -380,21 +365,12 @@ impl Report {
         }
         out
     }
-
-    /// The same as JSON, for programs.
-    pub fn json(&self) -> Value {
-        let samples = self.samples.iter().map(|sample| {
-            json!({
-                "seconds": sample.at.as_secs_f64(), "calls": sample.calls, "residentKib": sample.resident_kib,
-                "descriptors": sample.descriptors, "mappings": sample.mappings, "threads": sample.threads,
-            })
-        });
-        json!({"seed": self.seed, "samples": samples.collect::<Vec<_>>(), "growth": self.growth()})
-    }
 }
 
-fn median(samples: &[Sample], figure: fn(&Sample) -> u64) -> u64 {
-    let mut figures: Vec<u64> = samples.iter().map(figure).collect();
+type Figure = fn(&Usage) -> u64;
+
+fn median(samples: &[Sample], figure: Figure) -> u64 {
+    let mut figures: Vec<u64> = samples.iter().map(|sample| figure(&sample.usage)).collect();
     figures.sort_unstable();
     figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
@@ -403,16 +379,14 @@ fn median(samples: &[Sample], figure: fn(&Sample) -> u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn report(resident: impl IntoIterator<Item = u64>) -> Report {
-        let sample = |resident_kib| Sample {
-            at: Duration::ZERO,
-            calls: 0,
-            resident_kib,
-            descriptors: 30,
-            mappings: 500,
-            threads: 12,
+    fn report(resident_kib: impl IntoIterator<Item = u64>) -> Report {
+        let sample = |resident_kib| {
+            let resident = resident_kib << 10;
+            let usage =
+                Usage { resident, peak: resident, threads: 12, descriptors: 30, mappings: 500, ticks: 0 };
+            Sample { at: Duration::ZERO, calls: 0, usage }
         };
-        Report { seed: 1, samples: resident.into_iter().map(sample).collect(), echoes: Vec::new() }
+        Report { seed: 1, samples: resident_kib.into_iter().map(sample).collect(), echoes: Vec::new() }
     }
 
     #[test]

@@ -96,17 +96,10 @@ pub struct Reply {
     pub message: Value,
     /// The messages before it.
     pub notices: Vec<Value>,
-    /// Whether it came on a stream.
-    pub streamed: bool,
 }
 
 /// The stream of a `subscriptions/listen`.
-pub struct Listening {
-    /// The id of the request.
-    pub id: Value,
-    /// Its stream.
-    pub events: Events,
-}
+pub struct Listening(Events);
 
 impl Client {
     /// A client without capabilities.
@@ -203,19 +196,9 @@ impl Client {
     /// As [`Client::reply`]; `None` if the host dies before the response.
     pub async fn try_reply(&self, request: &Request) -> Option<Reply> {
         let answer = self.try_send(request).await?;
-        let (status, streamed) = (answer.status.as_u16(), answer.is_events());
-        let mut notices = Vec::new();
-        if !streamed {
-            return Some(Reply { status, message: answer.try_json().await?, notices, streamed });
-        }
-        let mut events = answer.events();
-        loop {
-            let message = next(&mut events).await?;
-            if message.get("method").is_none() {
-                return Some(Reply { status, message, notices, streamed });
-            }
-            notices.push(message);
-        }
+        let status = answer.status.as_u16();
+        let (message, notices) = answer.response().await?;
+        Some(Reply { status, message, notices })
     }
 
     /// Sends a request; returns the whole response.
@@ -301,10 +284,10 @@ impl Client {
     pub async fn listen_by(&self, request: &Request) -> (Listening, Value) {
         let answer = self.send(request).await;
         assert!(answer.status == 200 && answer.is_events(), "{}", request.message);
-        let mut listening = Listening { id: request.message["id"].clone(), events: answer.events() };
-        let first = listening.heard().await;
+        let mut events = answer.events();
+        let first = next(&mut events).await.expect("a message before the end of the stream");
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
-        (listening, first["params"]["notifications"].clone())
+        (Listening(events), first["params"]["notifications"].clone())
     }
 }
 
@@ -353,16 +336,6 @@ impl Request {
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
-
-    /// The bytes of the request, for writing them to a socket.
-    pub fn bytes(&self) -> Vec<u8> {
-        let body = self.message.to_string();
-        let mut head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        format!("{head}\r\n{body}").into_bytes()
-    }
 }
 
 impl Reply {
@@ -391,25 +364,8 @@ impl Reply {
 }
 
 impl Listening {
-    /// The next message.
-    ///
-    /// # Panics
-    /// If the stream ends, or no message comes in time.
-    pub async fn heard(&mut self) -> Value {
-        next(&mut self.events).await.expect("a message before the end of the stream")
-    }
-
     /// The params of the next message of this method.
     pub async fn next_of(&mut self, method: &str) -> Value {
-        next_of(&mut self.events, method).await["params"].take()
-    }
-
-    /// All messages up to the end of the stream.
-    pub async fn rest(mut self) -> Vec<Value> {
-        let mut rest = Vec::new();
-        while let Some(message) = next(&mut self.events).await {
-            rest.push(message);
-        }
-        rest
+        next_of(&mut self.0, method).await["params"].take()
     }
 }

@@ -12,7 +12,7 @@ use std::process::ExitStatus;
 use std::process::Stdio as Pipe;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The process and its pipes.
@@ -235,15 +235,5 @@ impl Stdio {
     /// If it cannot be killed.
     pub async fn kill(&mut self) {
         self.child.kill().await.expect("the host can be killed");
-    }
-
-    /// Reads the rest of the output as bytes, without closing the input.
-    ///
-    /// # Panics
-    /// If reading fails.
-    pub async fn rest(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        self.output.get_mut().read_to_end(&mut rest).await.expect("the output can be read");
-        rest
     }
 }

@@ -4,7 +4,7 @@
 use crate::Effort;
 use crate::calls::{self, Caller};
 use crate::load::{Client as _, Measured, drive};
-use crate::peers::{self, Mode};
+use crate::peers::Mode;
 use crate::report::Section;
 use crate::server::{Server, folder};
 use crate::stats::{median, shown};
@@ -50,7 +50,6 @@ pub async fn measure(base: &Path, pairs: usize, work: &Path) -> anyhow::Result<S
          of 20 cases.",
         "what | connections | CPU µs before | now | ratio | range | per s before | now | ratio",
     );
-    let mut data = Vec::new();
     for (kind, connections, name) in ROWS {
         let mut measured = Vec::new();
         for pair in 0..pairs {
@@ -79,15 +78,13 @@ pub async fn measure(base: &Path, pairs: usize, work: &Path) -> anyhow::Result<S
             connections.to_string(),
             shown(cpu_before),
             shown(cpu_after),
-            format!("{:.3}", median(cpu.clone())),
+            format!("{:.3}", median(cpu.iter().copied())),
             format!("{:.3} to {:.3}", cpu[from], cpu[to]),
             shown(rate_before),
             shown(rate_after),
-            format!("{:.3}", median(rates.clone())),
+            format!("{:.3}", median(rates)),
         ]);
-        data.push(json!({ "what": name, "connections": connections, "cpu": cpu, "rates": rates }));
     }
-    section.data = json!({ "pairs": data });
     before.stop().await?;
     after.stop().await?;
     Ok(section)
@@ -100,18 +97,16 @@ async fn turn(server: &Server, kind: Kind, connections: usize) -> anyhow::Result
         let creators = tasks::creators(port, &session, connections).await?;
         return drive(server, creators, Effort::BRIEF).await;
     }
-    let template = template(port, kind).await?;
+    let template = template(port, kind).await;
     drive(server, Caller::some(port, &template, EXPECTED, connections).await?, Effort::BRIEF).await
 }
 
-async fn template(port: u16, kind: Kind) -> anyhow::Result<Template> {
+async fn template(port: u16, kind: Kind) -> Template {
     let arguments = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
-    Ok(match kind {
+    match kind {
         Kind::Stateless => calls::stateless(arguments),
-        Kind::Session | Kind::Task => {
-            calls::template(&peers::headers(port, Mode::Session).await?, "tools/call", &arguments)
-        }
-    })
+        Kind::Session | Kind::Task => calls::template(port, Mode::Session, "tools/call", &arguments).await,
+    }
 }
 
 /// Counts the instructions of a plain call in the processes of the host and of `base`, without those of the
@@ -123,15 +118,12 @@ pub async fn count_instructions(base: &Path, work: &Path) -> anyhow::Result<Sect
          takes less.",
         "what | before | now | ratio",
     );
-    let mut data = Vec::new();
     for (kind, _, name) in &ROWS[..2] {
         let before = instructions_of_a_call(base, *kind, &work.join("counted-before")).await?;
         let now = instructions_of_a_call(&guests::binary(), *kind, &work.join("counted-now")).await?;
         let ratio = now / before;
         section.row(vec![(*name).to_owned(), shown(before), shown(now), format!("{ratio:.3}")]);
-        data.push(json!({ "what": name, "before": before, "now": now }));
     }
-    section.data = json!({ "counted": data });
     Ok(section)
 }
 
@@ -148,7 +140,7 @@ async fn instructions_of_a_call(binary: &Path, kind: Kind, work: &Path) -> anyho
 async fn instructions(binary: &Path, kind: Kind, calls: u32, work: &Path) -> anyhow::Result<f64> {
     let folder = folder(work, &format!("{kind:?}-{calls}"), &[guests::fixture("add")])?;
     let server = Server::toolyard_counted(binary, &folder).await?;
-    let template = template(server.port(), kind).await?;
+    let template = template(server.port(), kind).await;
     let mut caller = Caller::new(server.port(), template, EXPECTED).await?;
     for _ in 0..calls {
         caller.once().await?;

@@ -20,7 +20,7 @@ use toolyard_protocol::response::result;
 use toolyard_protocol::stateless::claim::ClaimedParams;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
-use toolyard_readers::Reader;
+use toolyard_readers::{CURSOR, DECODE, MANIFEST, RULES, Reader, SCHEMA, TOKEN};
 use toolyard_store::{Backend as _, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_task::store::Records;
@@ -121,19 +121,19 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             Work::Commit => commit(times).await,
             Work::Invoke => invoke(times, false).await,
             Work::InvokeBeside => invoke(times, true).await,
-            Work::ReadDecode => read(Reader::Decode, times),
-            Work::ReadSchema => read(Reader::Schema, times),
-            Work::ReadRules => read(Reader::Rules, times),
-            Work::ReadJwt => read(Reader::Token, times),
-            Work::ReadCursor => read(Reader::Cursor, times),
-            Work::ReadManifest => read(Reader::Manifest, times),
+            Work::ReadDecode => read(DECODE, times),
+            Work::ReadSchema => read(SCHEMA, times),
+            Work::ReadRules => read(RULES, times),
+            Work::ReadJwt => read(TOKEN, times),
+            Work::ReadCursor => read(CURSOR, times),
+            Work::ReadManifest => read(MANIFEST, times),
         }
     })
 }
 
 /// Parses the input in `tests/fuzz/costly`, which `make fuzz` has left in `target/fuzz/costliest`.
 fn read(reader: Reader, times: u32) -> anyhow::Result<()> {
-    let file = guests::root().join("tests/fuzz/costly").join(reader.as_str());
+    let file = guests::root().join("tests/fuzz/costly").join(reader.name);
     let input = std::fs::read(&file).with_context(|| format!("{}", file.display()))?;
     reader.prepare();
     (0..times).for_each(|_| reader.read(black_box(&input)));

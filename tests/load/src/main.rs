@@ -4,7 +4,6 @@
 
 mod baseline;
 mod calls;
-mod clock;
 mod compare;
 mod disk;
 mod inside;
@@ -20,12 +19,11 @@ mod shapes;
 mod start;
 mod stats;
 mod tasks;
-mod variants;
 mod wire;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
-use report::Report;
+use report::{Report, Section};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -71,7 +69,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// The folder for the reports and for the servers, so that those use the measured disk.
+    /// The folder for the report and for the servers, so that those use the measured disk.
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
     /// Measure longer.
@@ -94,22 +92,13 @@ enum Scenario {
     Shapes,
     /// Tasks, from their creation to their result.
     Tasks,
-    /// A hundred thousand queued tasks, and five thousand connections.
+    /// A hundred thousand queued tasks.
     Overload,
     /// Starting with one plugin, a hundred and a thousand.
     Start,
     /// Plain `tools/call` over a pipe.
     Stdio,
 }
-
-const ALL: [Scenario; 6] = [
-    Scenario::Calls,
-    Scenario::Shapes,
-    Scenario::Tasks,
-    Scenario::Overload,
-    Scenario::Start,
-    Scenario::Stdio,
-];
 
 /// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
@@ -175,11 +164,11 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     done
 }
 
-/// A folder for the servers inside that of the reports, and a report with its head.
+/// A folder for the servers inside that of the report, and a report with its head.
 fn begin(out: &Path) -> anyhow::Result<(tempfile::TempDir, Report)> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let work = tempfile::Builder::new().prefix("run-").tempdir_in(out)?;
-    let report = Report::new(machine::describe());
+    let report = Report { machine: machine::describe(), sections: Vec::new() };
     say(&report.head())?;
     Ok((work, report))
 }
@@ -212,32 +201,30 @@ async fn run(options: &Options) -> anyhow::Result<()> {
         _ => Effort::QUICK,
     };
     let (work, mut report) = begin(&options.out)?;
-    let wanted = if options.only.is_empty() { &ALL[..] } else { &options.only };
+    let wanted = if options.only.is_empty() { Scenario::value_variants() } else { &options.only };
     for scenario in wanted {
         say(&format!(
             "… {}\n",
             scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
         ))?;
-        let sections = measure(*scenario, effort, work.path()).await?;
-        for section in sections {
-            say(&section.table())?;
-            report.sections.push(section);
-        }
+        let section = measure(*scenario, effort, work.path()).await?;
+        say(&section.table())?;
+        report.sections.push(section);
     }
     say(&report.aims())?;
     report.write(&options.out)?;
-    say(&format!("written: {}\n", options.out.join("report.{md,json}").display()))
+    say(&format!("written: {}\n", options.out.join("report.md").display()))
 }
 
-async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Vec<report::Section>> {
-    Ok(match scenario {
-        Scenario::Calls => calls::measure(effort, work).await?,
-        Scenario::Shapes => vec![shapes::measure(effort, work).await?],
-        Scenario::Tasks => tasks::measure(effort, work).await?,
-        Scenario::Overload => overload::measure(effort, work).await?,
-        Scenario::Start => start::measure(effort, work).await?,
-        Scenario::Stdio => vec![pipe::measure(effort, work).await?],
-    })
+async fn measure(scenario: Scenario, effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    match scenario {
+        Scenario::Calls => calls::measure(effort, work).await,
+        Scenario::Shapes => shapes::measure(effort, work).await,
+        Scenario::Tasks => tasks::measure(effort, work).await,
+        Scenario::Overload => overload::measure(effort, work).await,
+        Scenario::Start => start::measure(effort, work).await,
+        Scenario::Stdio => pipe::measure(effort).await,
+    }
 }
 
 fn say(text: &str) -> anyhow::Result<()> {

@@ -1,8 +1,8 @@
-//! Overload: a hundred thousand queued tasks, and five thousand connections at once. Measures the memory of
-//! each, the memory that is returned, the answer to a client over a limit, and the delay of all others.
+//! Overload: a hundred thousand queued tasks. Measures the memory of each, the memory that is returned, the answer
+//! to a client over the limit, and the delay of all others.
 
 use crate::Effort;
-use crate::report::{Aim, Section};
+use crate::report::Section;
 use crate::server::{Server, folder};
 use crate::stats::{Latencies, shown};
 use crate::wire::{Template, Wire, contains, text};
@@ -12,8 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
@@ -28,10 +26,6 @@ const CREATORS: usize = 32;
 const GET_AIM_MS: f64 = 50.0;
 /// The aim for the memory of a queued task.
 const QUEUED_AIM_KIB: f64 = 8.0;
-/// Connections at once.
-const CONNECTIONS: usize = 5_000;
-/// The most descriptors of a host with few connections.
-const FEW: usize = 150;
 /// The time between two requests at fixed times.
 const PACE: Duration = Duration::from_millis(4);
 /// How long the queue may take to become empty.
@@ -48,27 +42,13 @@ struct Queue {
     left_mb: f64,
 }
 
-struct Crowded {
-    bound: usize,
-    kib_each: f64,
-    answered: usize,
-    refused: usize,
-    get: Latencies,
-    left_mb: f64,
-}
-
 /// Runs the measurement.
-pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
-    raise_descriptor_limit()?;
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let mut queues = Vec::new();
     for tasks in QUEUED {
         queues.push(queue(effort, &work.join(tasks.to_string()), tasks).await?);
     }
-    let mut crowds = Vec::new();
-    for bound in [1_024, CONNECTIONS + 100] {
-        crowds.push(crowded(effort, &work.join(format!("bound-{bound}")), bound).await?);
-    }
-    Ok(vec![queue_section(&queues), crowd_section(&crowds)])
+    Ok(section(&queues))
 }
 
 /// A client that creates queued tasks as fast as possible.
@@ -173,101 +153,7 @@ async fn last_in_line(session: &Session, server: &Server) -> anyhow::Result<Stri
     }
 }
 
-/// `ping` over a connection that may be refused.
-struct Pinging {
-    port: u16,
-    ping: Template,
-}
-
-impl Pinging {
-    /// Returns whether the ping was answered; false if there were too many connections.
-    async fn once(&mut self, stream: &mut TcpStream) -> anyhow::Result<bool> {
-        stream.write_all(self.ping.next()).await?;
-        let mut bytes = Vec::new();
-        loop {
-            anyhow::ensure!(stream.read_buf(&mut bytes).await? > 0, "the server hung up: {}", text(&bytes));
-            if contains(&bytes, self.ping.id()) && bytes.ends_with(b"}") {
-                return Ok(true);
-            }
-            if contains(&bytes, b"wire.connections") {
-                anyhow::ensure!(bytes.starts_with(b"HTTP/1.1 503 "), "refused otherwise: {}", text(&bytes));
-                return Ok(false);
-            }
-        }
-    }
-
-    /// Repeats until it is answered; returns the number of refusals before.
-    async fn at_last(mut self) -> anyhow::Result<usize> {
-        let until = Instant::now() + PATIENCE;
-        for refused in 0.. {
-            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
-            if self.once(&mut stream).await? {
-                return Ok(refused);
-            }
-            anyhow::ensure!(Instant::now() < until, "refused {refused} times");
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        unreachable!("it goes on until it is answered")
-    }
-}
-
-async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Crowded> {
-    let folder = folder(work, "crowded", &[guests::plugin("probe")])?;
-    let connections = format!("wire.connections={bound}");
-    let toolyard = Server::toolyard_with(&folder, &[&connections, "rates.local=false"]).await?;
-    let port = toolyard.port();
-    let session = Session::open(port).await;
-    let asleep = session.create("wait", json!({"ms": 3_600_000})).await;
-    let ping = Template::new(&session.headers(), "ping", "{}");
-    let before = toolyard.resident_kib()?;
-    // All at once, each with a request. Refused clients come back.
-    let mut pinging = JoinSet::new();
-    for number in 0..CONNECTIONS {
-        pinging.spawn(Pinging { port, ping: ping.for_client(number) }.at_last());
-    }
-    let (mut answered, mut refused) = (0, 0);
-    while let Some(done) = pinging.join_next().await {
-        refused += done?.with_context(|| toolyard.last_words())?;
-        answered += 1;
-    }
-    // Then idle connections, while one client sends requests.
-    let mut idle = Vec::new();
-    for _ in 0..CONNECTIONS.min(bound.saturating_sub(50)) {
-        idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
-    }
-    let full = toolyard.resident_kib()?;
-    let mut get = Template::about_task(&session.headers(), "tasks/get").for_connection(CONNECTIONS);
-    get.set_task(asleep.as_bytes())?;
-    let mut wire = Wire::open(port).await?;
-    let get = paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.samples * 2).await?;
-    let kib_each = full.saturating_sub(before) as f64 / idle.len() as f64;
-    drop(idle);
-    // The host notices each closed connection when its turn comes.
-    let until = Instant::now() + PATIENCE;
-    while toolyard.descriptors()? > FEW {
-        anyhow::ensure!(Instant::now() < until, "connections that were closed are still held");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let after = toolyard.resident_kib()?;
-    drop(toolyard);
-    Ok(Crowded {
-        bound,
-        kib_each,
-        answered,
-        refused,
-        get,
-        left_mb: after.saturating_sub(before) as f64 * 1_024.0 / 1e6,
-    })
-}
-
-/// Raises the descriptor limit to its maximum.
-fn raise_descriptor_limit() -> anyhow::Result<()> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
-}
-
-fn queue_section(rows: &[Queue]) -> Section {
+fn section(rows: &[Queue]) -> Section {
     let mut section = Section::new(
         "Queued tasks",
         "Tasks of `wait` behind 64 guests that sleep, created by 32 clients as fast as that goes. Another asks for the \
@@ -275,7 +161,6 @@ fn queue_section(rows: &[Queue]) -> Section {
          are cancelled, and the line comes to its end. Memory is what the process has beyond what it had before.",
         "tasks | created per s | KiB a task | get p50 ms, creating | p99 ms | get p50 ms, queued | p99 ms | answer to one more | all ended s | MB left",
     );
-    let mut data = Vec::new();
     for row in rows {
         let Queue { creating, waiting, .. } = row;
         let gets = [creating.ms(0.5), creating.ms(0.99), waiting.ms(0.5), waiting.ms(0.99)];
@@ -283,56 +168,14 @@ fn queue_section(rows: &[Queue]) -> Section {
         cells.extend(gets.map(shown));
         cells.extend([format!("busy: {}", row.refusal), shown(row.drained_seconds), shown(row.left_mb)]);
         section.row(cells);
-        data.push(json!({
-            "tasks": row.tasks, "created_per_second": row.created_per_second, "kib_each": row.kib_each,
-            "get_creating_p50_ms": gets[0], "get_creating_p99_ms": gets[1], "get_p50_ms": gets[2],
-            "get_p99_ms": gets[3], "refusal": row.refusal, "drained_seconds": row.drained_seconds,
-            "left_mb": row.left_mb,
-        }));
     }
-    if let Some(most) = rows.last() {
-        let mut aim = |what: &str, figure: f64, under: f64, unit: &str| {
-            section.aims.push(Aim {
-                what: format!("{what}, {} queued tasks", most.tasks),
-                aim: format!("under {under} {unit}"),
-                reached: format!("{} {unit}", shown(figure)),
-                met: figure < under,
-            });
-        };
-        aim("`tasks/get` while they are created, p99", most.creating.ms(0.99), GET_AIM_MS, "ms");
-        aim("`tasks/get` while they wait, p99", most.waiting.ms(0.99), GET_AIM_MS, "ms");
-        aim("memory of a task", most.kib_each, QUEUED_AIM_KIB, "KiB");
+    if let Some(Queue { tasks, creating, waiting, kib_each, .. }) = rows.last() {
+        let what = |what: &str| format!("{what}, {tasks} queued tasks");
+        let (creating, waiting) = (creating.ms(0.99), waiting.ms(0.99));
+        section.at_most(what("`tasks/get` while they are created, p99"), creating, GET_AIM_MS, "ms");
+        section.at_most(what("`tasks/get` while they wait, p99"), waiting, GET_AIM_MS, "ms");
+        section.at_most(what("memory of a task"), *kib_each, QUEUED_AIM_KIB, "KiB");
     }
-    section.data = json!({ "queued": data });
-    section
-}
-
-fn crowd_section(rows: &[Crowded]) -> Section {
-    let mut section = Section::new(
-        "Five thousand connections",
-        "5,000 clients connect at once and ask (`ping`); a refused client comes back a second \
-         later. Then as many as there is room for connect and say nothing, while one asks for the state of a task every \
-         4 ms.",
-        "wire.connections | answered | refusals before | KiB an idle one | tasks/get p50 ms | p99 ms | MB left",
-    );
-    let mut data = Vec::new();
-    for row in rows {
-        let gets = [row.get.ms(0.5), row.get.ms(0.99)];
-        section.row([
-            row.bound.to_string(),
-            row.answered.to_string(),
-            row.refused.to_string(),
-            shown(row.kib_each),
-            shown(gets[0]),
-            shown(gets[1]),
-            shown(row.left_mb),
-        ]);
-        data.push(json!({
-            "bound": row.bound, "answered": row.answered, "refused": row.refused, "kib_each": row.kib_each,
-            "get_p50_ms": gets[0], "get_p99_ms": gets[1], "left_mb": row.left_mb,
-        }));
-    }
-    section.data = json!({ "connections": data });
     section
 }
 

@@ -4,14 +4,13 @@ use crate::Effort;
 use crate::report::Section;
 use crate::stats::{Latencies, shown};
 use serde_json::json;
-use std::path::Path;
 use std::time::Instant;
 use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stdio::Stdio;
 
 /// Runs the measurement.
-pub async fn measure(effort: Effort, _work: &Path) -> anyhow::Result<Section> {
+pub async fn measure(effort: Effort) -> anyhow::Result<Section> {
     let mut stdio = Stdio::open(Setup::new().with(&[guests::fixture("add")])).await;
     let params = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
     let mut latencies = Latencies::new();
@@ -37,6 +36,5 @@ pub async fn measure(effort: Effort, _work: &Path) -> anyhow::Result<Section> {
         "per s | p50 ms | p99 ms",
     );
     section.row([rate, p50, p99].map(shown));
-    section.data = json!({ "stdio": {"per_second": rate, "p50_ms": p50, "p99_ms": p99} });
     Ok(section)
 }

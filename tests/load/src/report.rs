@@ -1,7 +1,6 @@
-//! The report: tables for people, and the same figures as JSON.
+//! The report: tables, and the aims with whether they were reached.
 
-use crate::machine::Machine;
-use serde_json::{Value, json};
+use crate::stats::shown;
 use std::path::Path;
 
 /// The results of one scenario.
@@ -9,32 +8,17 @@ use std::path::Path;
 pub struct Section {
     title: &'static str,
     note: &'static str,
-    columns: Vec<&'static str>,
-    /// The rows of the table.
-    pub rows: Vec<Vec<String>>,
-    /// The figures, a JSON object.
-    pub data: Value,
-    /// The aims.
-    pub aims: Vec<Aim>,
-}
-
-/// An aim, and whether it was reached.
-#[derive(Debug, Clone)]
-pub struct Aim {
-    /// The measured quantity.
-    pub what: String,
-    /// The aim.
-    pub aim: String,
-    /// The measured value.
-    pub reached: String,
-    /// Whether the value meets the aim.
-    pub met: bool,
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Each aim, with the value that was reached, and whether that meets it.
+    aims: Vec<[String; 4]>,
 }
 
 /// The whole report.
 #[derive(Debug)]
 pub struct Report {
-    machine: Machine,
+    /// The description of the machine.
+    pub machine: String,
     /// The scenarios.
     pub sections: Vec<Section>,
 }
@@ -43,8 +27,8 @@ impl Section {
     /// A section without rows. Bars divide the columns.
     #[must_use]
     pub fn new(title: &'static str, note: &'static str, columns: &'static str) -> Self {
-        let columns = columns.split(" | ").collect();
-        Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new() }
+        let columns = columns.split(" | ").map(str::to_owned).collect();
+        Self { title, note, columns, rows: Vec::new(), aims: Vec::new() }
     }
 
     /// Adds a row to the table.
@@ -54,57 +38,48 @@ impl Section {
         self.rows.push(cells);
     }
 
+    /// Adds the aim that a figure is at least this.
+    pub fn at_least(&mut self, what: String, reached: f64, least: f64, unit: &str) {
+        self.aim(what, reached, format!("at least {}", shown(least)), unit, reached >= least);
+    }
+
+    /// Adds the aim that a figure is at most this.
+    pub fn at_most(&mut self, what: String, reached: f64, most: f64, unit: &str) {
+        self.aim(what, reached, format!("at most {}", shown(most)), unit, reached <= most);
+    }
+
+    fn aim(&mut self, what: String, reached: f64, aim: String, unit: &str, is_met: bool) {
+        let met = if is_met { "yes" } else { "NO" };
+        self.aims.push([what, format!("{aim} {unit}"), format!("{} {unit}", shown(reached)), met.to_owned()]);
+    }
+
     /// The table below its title.
     pub fn table(&self) -> String {
-        let columns: Vec<String> = self.columns.iter().map(|name| (*name).to_owned()).collect();
-        format!("\n## {}\n\n{}\n\n{}", self.title, self.note, table(&columns, &self.rows))
+        format!("\n## {}\n\n{}\n\n{}", self.title, self.note, table(&self.columns, &self.rows))
     }
 }
 
 impl Report {
-    /// A report without sections.
-    #[must_use]
-    pub const fn new(machine: Machine) -> Self {
-        Self { machine, sections: Vec::new() }
-    }
-
     /// The head of the report.
     pub fn head(&self) -> String {
-        format!("# Benchmarks\n\n{}\n", self.machine.lines())
+        format!("# Benchmarks\n\n{}\n", self.machine)
     }
 
     /// The table of aims.
     pub fn aims(&self) -> String {
         let aims = self.sections.iter().flat_map(|section| &section.aims);
-        let rows: Vec<Vec<String>> = aims
-            .map(|aim| {
-                let met = if aim.met { "yes" } else { "NO" };
-                vec![aim.what.clone(), aim.aim.clone(), aim.reached.clone(), met.to_owned()]
-            })
-            .collect();
+        let rows: Vec<Vec<String>> = aims.map(|aim| aim.to_vec()).collect();
         if rows.is_empty() {
             return String::new();
         }
         format!("\n## Aims\n\n{}\n", table(&["what", "aim", "reached", "met"].map(str::to_owned), &rows))
     }
 
-    /// Writes `report.md` and `report.json` into this folder.
+    /// Writes `report.md` into this folder.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let mut text = self.head();
-        for section in &self.sections {
-            text.push_str(&section.table());
-        }
-        text.push_str(&self.aims());
-        std::fs::write(folder.join("report.md"), text)?;
-        let mut all = serde_json::Map::from_iter([("machine".to_owned(), self.machine.json())]);
-        for section in &self.sections {
-            all.extend(section.data.as_object().cloned().unwrap_or_default());
-        }
-        let aims = self.sections.iter().flat_map(|section| &section.aims);
-        let aims =
-            aims.map(|aim| json!({"what": aim.what, "aim": aim.aim, "reached": aim.reached, "met": aim.met}));
-        all.insert("aims".to_owned(), aims.collect());
-        Ok(std::fs::write(folder.join("report.json"), serde_json::to_vec_pretty(&all)?)?)
+        let tables: String = self.sections.iter().map(Section::table).collect();
+        let text = self.head() + &tables + &self.aims();
+        Ok(std::fs::write(folder.join("report.md"), text)?)
     }
 }
 
@@ -129,18 +104,4 @@ fn table(columns: &[String], rows: &[Vec<String>]) -> String {
     out.push_str(&line(&rule.collect::<Vec<_>>()));
     out.extend(rows.iter().map(|row| line(row)));
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_padded() {
-        let cells = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
-        assert_eq!(
-            table(&cells(["what", "ms"]), &[cells(["µs", "1.25"])]),
-            "| what |   ms |\n| ---- | ---: |\n| µs   | 1.25 |\n"
-        );
-    }
 }

@@ -155,11 +155,6 @@ impl Server {
         figure.context("/proc/PID/status has VmRSS")
     }
 
-    /// The number of its open descriptors.
-    pub fn descriptors(&self) -> anyhow::Result<usize> {
-        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
-    }
-
     /// Sends the stop signal, and waits for the end.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);

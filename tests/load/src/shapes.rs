@@ -3,11 +3,10 @@
 
 use crate::Effort;
 use crate::calls::{Caller, template};
-use crate::load::{Measured, drive};
-use crate::peers::{self, Mode};
+use crate::load::{CALLS, Measured, drive, row};
+use crate::peers::Mode;
 use crate::report::Section;
 use crate::server::{Server, folder};
-use crate::stats::{median, shown};
 use serde_json::{Value, json};
 use std::path::Path;
 use toolyard_tests::guests;
@@ -61,42 +60,20 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let mut rounds: Vec<(&str, Measured)> = Vec::new();
     for _ in 0..effort.rounds {
         for Shape { what, params, expected } in &shapes {
-            let headers = peers::headers(toolyard.port(), Mode::Session).await?;
-            let template = template(&headers, "tools/call", params);
+            let template = template(toolyard.port(), Mode::Session, "tools/call", params).await;
             let callers = Caller::some(toolyard.port(), &template, expected, CONNECTIONS).await?;
             rounds.push((what, drive(&toolyard, callers, effort).await?));
         }
     }
     toolyard.stop().await?;
-    Ok(section(&shapes, &rounds))
-}
-
-fn section(shapes: &[Shape], rounds: &[(&str, Measured)]) -> Section {
     let mut section = Section::new(
         "Calls of other sizes and forms",
         "64 connections in one session, the closed loop, taking turns. Median of the rounds.",
         "call | per s | p50 ms | p99 ms | CPU µs a call | user | kernel",
     );
-    let mut data = Vec::new();
     for Shape { what, .. } in shapes {
-        let these = || rounds.iter().filter(|(of, _)| of == what).map(|(_, measured)| measured);
-        let of = |figure: &dyn Fn(&Measured) -> f64| median(these().map(figure));
-        let figures = [
-            of(&|measured| measured.per_second),
-            of(&|measured| measured.whole.ms(0.5)),
-            of(&|measured| measured.whole.ms(0.99)),
-            of(&Measured::cpu_us),
-            of(&|measured| measured.user_us),
-            of(&|measured| measured.system_us),
-        ];
-        let mut row = vec![(*what).to_owned()];
-        row.extend(figures.map(shown));
-        section.row(row);
-        data.push(json!({
-            "what": what, "per_second": figures[0], "p50_ms": figures[1], "p99_ms": figures[2], "cpu_us": figures[3],
-            "user_us": figures[4], "system_us": figures[5],
-        }));
+        let these = rounds.iter().filter(|(of, _)| *of == what).map(|(_, measured)| measured);
+        section.row(row([what.to_owned()], these, &CALLS));
     }
-    section.data = json!({ "shapes": data });
-    section
+    Ok(section)
 }

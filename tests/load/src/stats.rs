@@ -80,13 +80,4 @@ mod tests {
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
     }
-
-    #[test]
-    fn numbers_are_shown_with_few_digits() {
-        for (value, expected) in
-            [(1_234_567.8, "1,234,568"), (999.4, "999"), (12.34, "12.3"), (1.234, "1.23"), (0.0123, "0.012")]
-        {
-            assert_eq!(shown(value), expected);
-        }
-    }
 }

@@ -1,14 +1,12 @@
 //! Tasks from their creation to their result: two commits that are flushed before they are acknowledged.
-//! Compared with the disk and with a plain use of SQLite at the same time.
+//! Compared with a plain use of SQLite at the same time.
 
-use crate::disk::Disk;
-use crate::load::{Client, Measured, drive};
-use crate::report::{Aim, Section};
+use crate::load::{Client, Figure, Measured, drive, row};
+use crate::report::Section;
 use crate::server::{Server, folder};
 use crate::stats::{median, shown};
 use crate::wire::{Template, Wire, contains, task_id, text};
 use crate::{Effort, disk};
-use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use toolyard_tests::guests;
@@ -21,6 +19,15 @@ const MANY: usize = 64;
 const AIM: f64 = 3_000.0;
 /// The aim as a multiple of the rate of commits one after the other.
 const AIM_TIMES: f64 = 10.0;
+const FIGURES: [Figure; 7] = [
+    |tasks| tasks.per_second,
+    transitions,
+    |tasks| tasks.first.ms(0.5),
+    |tasks| tasks.first.ms(0.99),
+    |tasks| tasks.whole.ms(0.5),
+    |tasks| tasks.whole.ms(0.99),
+    Measured::cpu_us,
+];
 
 /// A client that creates tasks and waits for each.
 pub struct Creator {
@@ -44,16 +51,16 @@ impl Client for Creator {
 
 struct Round {
     clients: Vec<(usize, Measured)>,
-    disk: Disk,
+    /// Commits of plain SQLite a second, one after the other.
+    commits: f64,
 }
 
 /// Runs the measurement.
-pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let toolyard = Server::toolyard(&folder(work, "tasks", &[guests::fixture("add")])?).await?;
     let mut rounds = Vec::new();
     for _ in 0..effort.rounds {
-        let disk = disk::measure(work, effort.measure / 4)?;
-        let mut round = Round { clients: Vec::new(), disk };
+        let mut round = Round { clients: Vec::new(), commits: disk::commits(work, effort.measure / 4)? };
         for clients in CLIENTS {
             let session = Session::open(toolyard.port()).await;
             let creators = creators(toolyard.port(), &session, clients).await?;
@@ -62,7 +69,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
         rounds.push(round);
     }
     toolyard.stop().await?;
-    Ok(vec![section(&rounds)])
+    Ok(section(&rounds))
 }
 
 /// Clients of a session.
@@ -86,68 +93,31 @@ fn section(rounds: &[Round]) -> Section {
     let mut section = Section::new(
         "Tasks, from creation to result",
         "Each client creates a task of `add` and waits in `tasks/result`: one durable creation and one durable end, \
-         each acknowledged after its commit is on the disk: two transitions. Beside them what the disk and plain SQLite give \
-         in the same round, one commit after the other. Median of the rounds.",
-        "what | clients | per s | transitions/s | x one by one | created p50 ms | p99 ms | completed p50 ms | p99 ms | CPU µs a task",
+         each acknowledged after its commit is on the disk: two transitions. Beside them what plain SQLite gives in the same \
+         round, one commit after the other. Median of the rounds.",
+        "what | clients | x one by one | per s | transitions/s | created p50 ms | p99 ms | completed p50 ms | p99 ms | CPU µs a task",
     );
-    let mut rows = Vec::new();
     for clients in CLIENTS {
-        let these = || rounds.iter().flat_map(|round| &round.clients).filter(|(with, _)| *with == clients);
-        let of = |figure: &dyn Fn(&Measured) -> f64| median(these().map(|(_, measured)| figure(measured)));
-        let times = median(rounds.iter().flat_map(|round| {
-            let these = round.clients.iter().filter(|(with, _)| *with == clients);
-            these.map(|(_, measured)| transitions(measured) / round.disk.commits)
-        }));
-        let figures = [
-            of(&|measured| measured.per_second),
-            of(&transitions),
-            times,
-            of(&|measured| measured.first.ms(0.5)),
-            of(&|measured| measured.first.ms(0.99)),
-            of(&|measured| measured.whole.ms(0.5)),
-            of(&|measured| measured.whole.ms(0.99)),
-            of(&Measured::cpu_us),
-        ];
-        let mut row = vec!["toolyard, tasks completed".to_owned(), clients.to_string()];
-        row.extend(figures.map(shown));
-        section.row(row);
-        rows.push(json!({
-            "clients": clients, "per_second": figures[0], "transitions_per_second": figures[1],
-            "times_one_by_one": figures[2], "created_p50_ms": figures[3], "created_p99_ms": figures[4],
-            "completed_p50_ms": figures[5], "completed_p99_ms": figures[6], "cpu_us": figures[7], "user_us": of(&|measured| measured.user_us),
-            "system_us": of(&|measured| measured.system_us),
-            "rounds_per_second": these().map(|(_, measured)| measured.per_second).collect::<Vec<_>>(),
-        }));
+        let these = rounds.iter().flat_map(|round| {
+            let these = round.clients.iter().filter(move |(with, _)| *with == clients);
+            these.map(move |(_, measured)| (measured, round.commits))
+        });
+        let times = median(these.clone().map(|(tasks, commits)| transitions(tasks) / commits));
+        let tasks = these.map(|(tasks, _)| tasks);
+        let cells = ["toolyard, tasks completed".to_owned(), clients.to_string(), shown(times)];
+        section.row(row(cells, tasks.clone(), &FIGURES));
+        if clients == MANY {
+            let completed = median(tasks.map(|tasks| tasks.per_second));
+            section.at_least(format!("tasks completed, {MANY} clients"), completed, AIM, "a second");
+            let what = format!("durable transitions, of one commit after the other, {MANY} clients");
+            section.at_least(what, times, AIM_TIMES, "times");
+        }
     }
-    if let Some(most) = rows.iter().find(|row| row["clients"] == MANY) {
-        let mut aim = |what: &str, key: &str, least: f64| {
-            let reached = most[key].as_f64().unwrap_or_default();
-            section.aims.push(Aim {
-                what: format!("{what}, {MANY} clients"),
-                aim: format!("at least {}", shown(least)),
-                reached: shown(reached),
-                met: reached >= least,
-            });
-        };
-        aim("tasks completed a second", "per_second", AIM);
-        aim("durable transitions, of one commit after the other", "times_one_by_one", AIM_TIMES);
-    }
-    let of = |figure: &dyn Fn(&Disk) -> f64| median(rounds.iter().map(|round| figure(&round.disk)));
-    let (appends, overwrites, commits) =
-        (of(&|disk| disk.appends), of(&|disk| disk.overwrites), of(&|disk| disk.commits));
-    for (what, rate) in [
-        ("the disk: 4 KiB appended, fdatasync", appends),
-        ("the disk: 4 KiB overwritten, fdatasync", overwrites),
-        ("plain SQLite: one row a commit, WAL, FULL", commits),
-    ] {
-        let mut row = vec![what.to_owned(), "1".to_owned(), shown(rate)];
-        row.resize(10, "—".to_owned());
-        section.row(row);
-    }
-    section.data = json!({
-        "tasks": rows, "fdatasync_appends_per_second": appends,
-        "fdatasync_overwrites_per_second": overwrites, "sqlite_commits_per_second": commits,
-    });
+    let commits = median(rounds.iter().map(|round| round.commits));
+    let mut cells = ["plain SQLite: one row a commit, WAL, FULL", "1", "—"].map(str::to_owned).to_vec();
+    cells.push(shown(commits));
+    cells.resize(10, "—".to_owned());
+    section.row(cells);
     section
 }
 

@@ -12,8 +12,6 @@ const ID_DIGITS: usize = 15;
 const FIRST_ID: u64 = 100_000_000_000_000;
 /// The number of ids for one connection; no two requests of a session have the same id.
 const IDS_PER_CONNECTION: u64 = 1_000_000_000;
-/// The number of ids for one of many clients that send a few requests each.
-const IDS_PER_CLIENT: u64 = 100_000;
 /// The placeholder for the id of a task.
 const NO_TASK: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -55,12 +53,6 @@ impl Template {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }
     }
 
-    /// Like [`Template::for_connection`] for connection 0, for one of thousands of clients.
-    #[must_use]
-    pub fn for_client(&self, number: usize) -> Self {
-        Self { next: FIRST_ID + number as u64 * IDS_PER_CLIENT, ..self.clone() }
-    }
-
     /// The request with an unused id.
     pub fn next(&mut self) -> &[u8] {
         self.next += 1;
@@ -81,7 +73,7 @@ impl Template {
     }
 
     /// The digits of the last id.
-    pub fn id(&self) -> &[u8] {
+    fn id(&self) -> &[u8] {
         &self.bytes[self.id.clone()]
     }
 }
@@ -193,42 +185,4 @@ pub fn task_id(body: &[u8]) -> anyhow::Result<&[u8]> {
 /// The beginning of an answer, for error messages.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chunked_body_is_whole_at_its_last_chunk_and_not_before() {
-        let body = b"2\r\nab\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n";
-        assert!(is_whole(body).expect("chunks"));
-        for end in 0..body.len() {
-            assert!(!is_whole(&body[..end]).expect("chunks"), "{end}");
-        }
-        assert!(is_whole(b"x\r\n").is_err());
-    }
-
-    #[test]
-    fn a_head_says_where_the_body_starts() {
-        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
-        assert!(matches!(parse_head(head), Ok(Some((38, Length::Known(3))))));
-        assert!(matches!(parse_head(&head[..30]), Ok(None)));
-        assert!(parse_head(b"HTTP/1.1 503 X\r\ncontent-length: 0\r\n\r\n").is_err());
-    }
-
-    #[test]
-    fn the_id_of_a_task_is_found_in_an_answer() {
-        let body = format!(r#"{{"result":{{"task":{{"taskId":"{NO_TASK}","status":"working"}}}}}}"#);
-        assert_eq!(task_id(body.as_bytes()).expect("is there"), NO_TASK.as_bytes());
-        assert!(task_id(br#"{"result":{}}"#).is_err());
-        assert!(task_id(br#"{"taskId":"0"#).is_err());
-    }
-
-    #[test]
-    fn parts_are_found() {
-        assert_eq!(find(b"aaab", b"aab"), Some(1));
-        assert_eq!(find(b"aaab", b"b"), Some(3));
-        assert_eq!(find(b"aaab", b"ba"), None);
-    }
 }

@@ -30,67 +30,43 @@ use toolyard_trust::provenance::Provenance;
 use toolyard_trust::signature::{self, Keys, Signature};
 
 /// A reader of data from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
-    /// Messages of clients, and their params.
-    Decode,
-    /// Schemas of components, and values that are checked against them.
-    Schema,
-    /// The arguments of calls, checked by access rules.
-    Rules,
-    /// Tokens.
-    Token,
-    /// Cursors of lists.
-    Cursor,
-    /// Manifests.
-    Manifest,
-    /// Signatures of plugins, in bundles.
-    Bundle,
-    /// Lock files of plugin folders.
-    Lock,
-    /// Provenance files of components.
-    Provenance,
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// The name of the reader and of its fuzz target.
+    pub name: &'static str,
+    read: fn(&[u8]),
 }
 
-impl Reader {
-    /// The name of the reader and of its fuzz target.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Decode => "decode",
-            Self::Schema => "schema",
-            Self::Rules => "rules",
-            Self::Token => "jwt",
-            Self::Cursor => "cursor",
-            Self::Manifest => "manifest",
-            Self::Bundle => "bundle",
-            Self::Lock => "lock",
-            Self::Provenance => "provenance",
-        }
-    }
+/// Messages of clients, and their params.
+pub const DECODE: Reader = Reader { name: "decode", read: message };
+/// Schemas of components, and values that are checked against them.
+pub const SCHEMA: Reader = Reader { name: "schema", read: schema };
+/// The arguments of calls, checked by access rules.
+pub const RULES: Reader = Reader { name: "rules", read: rules };
+/// Tokens.
+pub const TOKEN: Reader = Reader { name: "jwt", read: token };
+/// Cursors of lists.
+pub const CURSOR: Reader = Reader { name: "cursor", read: cursor };
+/// Manifests.
+pub const MANIFEST: Reader = Reader { name: "manifest", read: manifest };
+/// Signatures of plugins, in bundles.
+pub const BUNDLE: Reader = Reader { name: "bundle", read: bundle };
+/// Lock files of plugin folders.
+pub const LOCK: Reader = Reader { name: "lock", read: lock };
+/// Provenance files of components.
+pub const PROVENANCE: Reader = Reader { name: "provenance", read: provenance };
 
+impl Reader {
     /// Initializes what the host initializes at its start.
     pub fn prepare(self) {
-        match self {
-            Self::Token => _ = LazyLock::force(&TRUSTED),
-            Self::Rules => _ = LazyLock::force(&AUTHORITY),
-            Self::Bundle => _ = LazyLock::force(&SIGNERS),
-            Self::Decode | Self::Schema | Self::Cursor | Self::Manifest | Self::Lock | Self::Provenance => {}
-        }
+        LazyLock::force(&TRUSTED);
+        LazyLock::force(&AUTHORITY);
+        LazyLock::force(&SIGNERS);
     }
 
     /// Reads an input as the host does.
     pub fn read(self, data: &[u8]) {
-        match self {
-            Self::Decode => message(data),
-            Self::Schema => schema(data),
-            Self::Rules => rules(data),
-            Self::Token => token(data),
-            Self::Cursor => cursor(data),
-            Self::Manifest => manifest(data),
-            Self::Bundle => bundle(data),
-            Self::Lock => lock(data),
-            Self::Provenance => drop(black_box(Provenance::parse(data))),
-        }
+        (self.read)(data);
     }
 }
 
@@ -220,4 +196,8 @@ fn bundle(data: &[u8]) {
 fn lock(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = black_box(Lock::parse(text));
+}
+
+fn provenance(data: &[u8]) {
+    drop(black_box(Provenance::parse(data)));
 }

@@ -14,7 +14,7 @@ mod rules;
 mod schema;
 mod stateless;
 
-use crate::Reader;
+use crate::{BUNDLE, CURSOR, DECODE, LOCK, MANIFEST, PROVENANCE, RULES, Reader, SCHEMA, TOKEN};
 use serde_json::value::RawValue;
 use toolyard_manifest::{Limits, Manifest};
 use toolyard_protocol::RawJson;
@@ -24,20 +24,20 @@ use toolyard_trust::provenance::Provenance;
 pub const TARGETS: [Target; 15] = [
     unlimited("bearer", bearer::check),
     // Verifying with one key costs most, and its cost is fixed.
-    limited(Reader::Bundle, 200_000, 60, |_| {}),
-    limited(Reader::Cursor, 2_000, 10, cursor::check),
-    limited(Reader::Decode, 5_000, 60, decode::check),
+    limited(BUNDLE, 200_000, 60, |_| {}),
+    limited(CURSOR, 2_000, 10, cursor::check),
+    limited(DECODE, 5_000, 60, decode::check),
     unlimited("guard", guard::check),
     unlimited("http_headers", http_headers::check),
     unlimited("journal", journal::check),
-    limited(Reader::Token, 500_000, 60, jwt::check),
-    limited(Reader::Lock, 20_000, 120, lock::check),
-    limited(Reader::Manifest, 40_000, 60, manifest),
+    limited(TOKEN, 500_000, 60, jwt::check),
+    limited(LOCK, 20_000, 120, lock::check),
+    limited(MANIFEST, 40_000, 60, manifest),
     // A key is a point of the curve, which costs more than its bytes.
-    limited(Reader::Provenance, 20_000, 60, provenance),
+    limited(PROVENANCE, 20_000, 60, provenance),
     unlimited("registry", registry::check),
-    limited(Reader::Rules, 10_000, 100, rules::check),
-    limited(Reader::Schema, 1_000_000, 300, schema::check),
+    limited(RULES, 10_000, 100, rules::check),
+    limited(SCHEMA, 1_000_000, 300, schema::check),
     unlimited("stateless", stateless::check),
 ];
 
@@ -67,7 +67,7 @@ const fn unlimited(name: &'static str, check: fn(&[u8])) -> Target {
 }
 
 const fn limited(reader: Reader, fixed: u64, per_byte: u64, check: fn(&[u8])) -> Target {
-    Target { name: reader.as_str(), budget: Some(Budget { reader, fixed, per_byte }), check }
+    Target { name: reader.name, budget: Some(Budget { reader, fixed, per_byte }), check }
 }
 
 impl Target {
@@ -77,7 +77,7 @@ impl Target {
     /// If a check fails.
     pub fn run(&self, data: &[u8], measure: impl FnOnce(Budget, &[u8])) {
         match self.budget {
-            Some(budget) if budget.reader == Reader::Rules => {
+            Some(budget) if budget.reader.name == RULES.name => {
                 if let Some(arguments) = rules::arguments(data) {
                     measure(budget, arguments.as_bytes());
                 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, ClientChannel, ClientLookup, ClientPresence, ClientRoute, Dispatch, Fault,
-    Notice, Principal, RateKey, RawJson, RequestedTtl, RouteScope, SessionId, Stop, Subject, TaskId, Terms,
-    ToolCall,
+    Notice, RateKey, RawJson, RequestedTtl, RouteScope, SessionId, Stop, TaskId, Terms, ToolCall,
 };
+use toolyard_kit::principal;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::wire::TaskStatus;
 
@@ -23,21 +23,11 @@ pub const STATELESS: usize = 3;
 /// The principal of a client.
 pub fn caller(client: usize) -> Caller {
     let capabilities = RawJson::trusted(r#"{"elicitation":{}}"#);
-    let subject = |subject: &str| {
-        Principal::Subject(Subject {
-            issuer: "https://a.example".into(),
-            subject: subject.into(),
-            client: None,
-            scopes: std::collections::BTreeSet::new(),
-            claims: serde_json::Value::Null,
-            expires_at: None,
-        })
-    };
     match client {
         0 => Caller::local(capabilities),
-        1 => Caller::new(Arc::new(subject("ann")), None, capabilities),
-        2 => Caller::new(Arc::new(subject("bob")), None, capabilities),
-        _ => Caller::stateless(Arc::new(subject("cat")), None, capabilities),
+        1 => Caller::new(principal("ann"), None, capabilities),
+        2 => Caller::new(principal("bob"), None, capabilities),
+        _ => Caller::stateless(principal("cat"), None, capabilities),
     }
 }
 

@@ -66,6 +66,12 @@ fn script(arguments: &RawJson) -> Vec<Step> {
     steps
 }
 
+/// A question with an empty form; the key selects it.
+pub fn question(key: u64) -> AskedQuestion {
+    let params = format!(r#"{{"message":"{key}?","requestedSchema":{{"type":"object","properties":{{}}}}}}"#);
+    AskedQuestion { params: RawJson::trusted(params), ..toolyard_kit::question(&format!("q{key}")) }
+}
+
 /// The tools of a host, from this component.
 pub fn tools(
     world: &World,
@@ -164,25 +170,12 @@ impl Running<'_> {
     /// Looks up its task. A plain call has none yet, or never gets one.
     fn look_up(&mut self) {
         self.task = self.context.info();
-        let (Some(id), attempt) = (self.task.task, self.task.attempt) else { return };
         let mut seen = self.world.see();
-        if seen.runs.run(self.number).task.is_some() {
-            return;
-        }
-        let Some(entry) = seen.ledger.entries.get(&id) else {
-            return seen.broke(format_args!("{}: run, and not stored", short(id)));
-        };
-        let (rerun, mut fence) = (entry.task.rerun, entry.task.fence);
-        // A claim that another host has made meanwhile does not belong to this run.
-        if fence.attempt != attempt {
-            fence.attempt = attempt;
-        }
-        seen.note(format_args!("run #{} works on {} ({attempt})", self.number, short(id)));
+        let Some((task, fence)) = seen.learns(self.number, &self.task) else { return };
+        let (id, attempt) = (task.id, fence.attempt);
         let others: Vec<_> = seen.runs.of(id).cloned().collect();
-        let same = |other: &crate::runs::Run| other.task.is_some_and(|(_, other)| other.attempt == attempt);
-        seen.demand(!others.iter().any(same), format_args!("{}: two runs of one attempt", short(id)));
         seen.demand(
-            rerun || others.is_empty(),
+            task.rerun || others.is_empty(),
             format_args!("{}: run twice, though it is not declared idempotent: {others:?}", short(id)),
         );
         let declared =
@@ -196,21 +189,12 @@ impl Running<'_> {
     }
 
     fn effect(&self) {
-        let mut seen = self.world.see();
-        seen.runs.run_mut(self.number).effects += 1;
-        seen.note(format_args!("run #{} has an effect", self.number));
+        self.world.see().note(format_args!("run #{} has an effect", self.number));
     }
 
     async fn ask(&mut self, key: u64) -> Option<RunEnd> {
-        let params =
-            format!(r#"{{"message":"{key}?","requestedSchema":{{"type":"object","properties":{{}}}}}}"#);
-        let question = AskedQuestion {
-            key: format!("q{key}"),
-            method: "elicitation/create".to_owned(),
-            params: RawJson::trusted(params.clone()),
-            check: None,
-        };
-        let name = question.key.clone();
+        let question = question(key);
+        let (name, params) = (question.key.clone(), question.params.clone());
         let answers = self.context.ask(vec![question]).await;
         self.look_up();
         let mut seen = self.world.see();
@@ -218,7 +202,9 @@ impl Running<'_> {
             Ok(answers) => {
                 seen.note(format_args!("run #{} got {answers:?}", self.number));
                 if let Some((id, fence)) = seen.runs.run(self.number).task
-                    && seen.answered_in(id, &name, &params).is_some_and(|attempt| attempt < fence.attempt)
+                    && seen
+                        .answered_in(id, &name, params.as_str())
+                        .is_some_and(|attempt| attempt < fence.attempt)
                 {
                     seen.count("replayed answers");
                 }

@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Bounds, Catalog, Dispatch, Ids, Settings, Stores};
+use toolyard_dispatch::{Bounds, Catalog, Dispatch, DrainMode, Ids, Settings, Stores};
 use toolyard_kit::{StoreProxy, stores};
 use toolyard_store::MemoryStore;
-use toolyard_task::Digest;
+use toolyard_task::recovery::Departure;
+use toolyard_task::{Digest, Tool};
 use uuid::Uuid;
 
 /// The most runs of a host.
@@ -46,31 +47,88 @@ const SETTINGS: Settings = Settings {
     ..toolyard_kit::SETTINGS
 };
 
-/// A host process.
-pub struct Process {
+/// The parts of a host process that every simulation has.
+pub struct Machine {
     // First, so that running work is dropped before the parts that it uses.
     runtime: Runtime,
     /// The application.
     pub dispatch: Arc<Dispatch>,
-    link: Arc<StoreProxy<Link>>,
-    clock: Arc<HostClock>,
+    /// The clocks of the process.
+    pub clock: Arc<HostClock>,
     stop: CancellationToken,
+}
+
+impl Machine {
+    /// Starts an application on a runtime of its own. Half of the hosts recover tasks at once, like `serve`; the
+    /// others do at the first request about a task, like other commands.
+    #[must_use]
+    pub fn start(
+        settings: Settings,
+        (now, wrong_by): (i64, i64),
+        dice: &mut Dice,
+        stores: impl FnOnce(&Arc<HostClock>, &mut Dice) -> Stores,
+        tools: impl FnOnce(&Arc<HostClock>) -> Vec<Arc<dyn Tool>>,
+    ) -> Self {
+        let runtime =
+            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let clock = Arc::new(HostClock::new(runtime.handle(), now, wrong_by));
+        let stores = stores(&clock, dice);
+        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.roll(), 2))));
+        let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, runtime.handle().clone());
+        let stop = CancellationToken::new();
+        let machine = Self { runtime, dispatch, clock, stop };
+        machine.publish(tools(&machine.clock));
+        machine.spawn(machine.dispatch.clone().keep_time(machine.stop.clone()));
+        machine.spawn(machine.dispatch.clone().keep_lease(machine.stop.clone()));
+        if dice.percent(50) {
+            let dispatch = machine.dispatch.clone();
+            machine.spawn(async move { dispatch.recover_now().await });
+        }
+        machine
+    }
+
+    /// Offers these tools from now on.
+    pub fn publish(&self, tools: Vec<Arc<dyn Tool>>) {
+        self.dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    }
+
+    /// Starts an action of a client on this host.
+    pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(does);
+    }
+
+    /// Runs it for this many milliseconds.
+    pub fn drive(&self, time: u64) {
+        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(time)).await });
+    }
+
+    /// Starts its shutdown. The returned value is the number of tasks that it left, once it is done.
+    pub fn drain(&self, grace: Duration, mode: DrainMode) -> Arc<Mutex<Option<usize>>> {
+        let done = Arc::new(Mutex::new(None));
+        let (dispatch, stop, is_done) = (self.dispatch.clone(), self.stop.clone(), done.clone());
+        self.spawn(async move {
+            let drained = dispatch.drain(grace, mode).await;
+            // Services end with the application that they serve.
+            stop.cancel();
+            *is_done.lock().expect("no thread panics here") = Some(drained.handed_over);
+        });
+        done
+    }
+}
+
+/// A host process.
+pub struct Process {
+    // First, as in the machine.
+    machine: Machine,
+    link: Arc<StoreProxy<Link>>,
     /// The component that its tools come from.
     component: Digest,
     /// Set while it shuts down; inside, the number of tasks that it left, once it is done.
-    parting: Option<Arc<Mutex<Option<u64>>>>,
+    parting: Option<Arc<Mutex<Option<usize>>>>,
 }
 
 /// Identifiers that follow from a seed.
-pub struct SimIds(Mutex<Dice>);
-
-impl SimIds {
-    /// Identifiers from these dice.
-    #[must_use]
-    pub fn new(dice: Dice) -> Self {
-        Self(Mutex::new(dice))
-    }
-}
+struct SimIds(Mutex<Dice>);
 
 impl Ids for SimIds {
     fn uuid(&self) -> Uuid {
@@ -94,36 +152,32 @@ impl Process {
     /// Starts a host, which lacks the tool `without`, if any.
     #[must_use]
     pub fn start(shared: &Shared, host: usize, now: i64, dice: &mut Dice, without: Option<usize>) -> Self {
-        let runtime =
-            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
         let wrong_by = match dice.below(8) {
             0 => dice.within(0, 60_000) as i64 - 30_000,
             1..4 => dice.within(0, 200) as i64 - 100,
             _ => 0,
         };
-        let clock = Arc::new(HostClock::new(runtime.handle(), now, wrong_by));
-        let handle = Arc::new(shared.store.node());
-        let clocks = (clock.clone(), shared.store_clock.clone());
-        let link = Link::new(&shared.world, host, clocks, Dice::new(dice.roll(), 1));
-        let link = StoreProxy::new(handle.clone(), link);
-        let stores =
-            Stores { tasks: link.clone(), nodes: link.clone(), journals: link.clone(), ..stores(&handle) };
-        let ids = Arc::new(SimIds::new(Dice::new(dice.roll(), 2)));
-        let guests = runtime.handle().clone();
-        let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
         let component = Digest(dice.pick(&guests::COMPONENTS).to_owned());
-        let tools = guests::tools(&shared.world, host, &clock, &component, without);
-        dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
-        dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
-        let stop = start_services(&runtime, &dispatch, dice);
-        Self { runtime, dispatch, link, clock, stop, component, parting: None }
+        let handle = Arc::new(shared.store.node());
+        let mut link = None;
+        let linked = |clock: &Arc<HostClock>, dice: &mut Dice| {
+            let clocks = (clock.clone(), shared.store_clock.clone());
+            let own = Link::new(&shared.world, host, clocks, Dice::new(dice.roll(), 1));
+            let link = link.insert(StoreProxy::new(handle.clone(), own));
+            Stores { tasks: link.clone(), nodes: link.clone(), journals: link.clone(), ..stores(&handle) }
+        };
+        let tools = |clock: &_| guests::tools(&shared.world, host, clock, &component, without);
+        let machine = Machine::start(SETTINGS, (now, wrong_by), dice, linked, tools);
+        machine.dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
+        let link = link.expect("its stores are linked");
+        Self { machine, link, component, parting: None }
     }
 
     /// The host as a client uses it.
     pub fn reached(&self, shared: &Shared, host: usize) -> Reached {
         Reached {
             host,
-            dispatch: self.dispatch.clone(),
+            dispatch: self.machine.dispatch.clone(),
             world: shared.world.clone(),
             store_clock: shared.store_clock.clone(),
         }
@@ -131,25 +185,33 @@ impl Process {
 
     /// Starts an action of a client on this host.
     pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(does);
+        self.machine.spawn(does);
+    }
+
+    /// The number of its runs.
+    pub fn runs(&self) -> u32 {
+        self.machine.dispatch.load().runs
+    }
+
+    /// Milliseconds until this time.
+    fn until(&self, time: i64) -> u64 {
+        u64::try_from(time - self.machine.clock.steady()).unwrap_or(0)
     }
 
     /// Runs the host until this time.
-    pub fn drive(&mut self, until: i64) {
-        let passes = u64::try_from(until - self.clock.steady()).unwrap_or(0);
-        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(passes)).await });
+    pub fn drive(&self, until: i64) {
+        self.machine.drive(self.until(until));
     }
 
     /// Wakes it after a pause: all this time passes at once.
-    pub fn wake(&mut self, now: i64) {
-        let passed = u64::try_from(now - self.clock.steady()).unwrap_or(0);
-        self.runtime.block_on(async { tokio::time::advance(Duration::from_millis(passed)).await });
+    pub fn wake(&self, now: i64) {
+        let passed = Duration::from_millis(self.until(now));
+        self.machine.runtime.block_on(async { tokio::time::advance(passed).await });
     }
 
     /// Gives it all tools from now on.
     pub fn complete(&self, shared: &Shared, host: usize) {
-        let tools = guests::tools(&shared.world, host, &self.clock, &self.component, None);
-        self.dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+        self.machine.publish(guests::tools(&shared.world, host, &self.machine.clock, &self.component, None));
     }
 
     /// Sets the reliability of its link to the store from now on.
@@ -159,7 +221,7 @@ impl Process {
 
     /// Sets the error of its wall clock from now on.
     pub fn set_wrong(&self, by: i64) {
-        self.clock.set_wrong(by);
+        self.machine.clock.set_wrong(by);
     }
 
     /// Whether it is shutting down.
@@ -169,23 +231,13 @@ impl Process {
 
     /// Shuts it down, like `serve` or like `stdio`.
     pub fn part(&mut self, grace: Duration, hands_over: bool) {
-        use toolyard_dispatch::DrainMode;
-        use toolyard_task::recovery::Departure;
-        let done = Arc::new(Mutex::new(None));
-        self.parting = Some(done.clone());
-        let (dispatch, stop) = (self.dispatch.clone(), self.stop.clone());
-        let parting = if hands_over {
+        let mode = if hands_over {
             DrainMode::HandOver
         } else {
             self.link.intercept.ends_all();
             DrainMode::End(Departure::PipeClosed)
         };
-        self.runtime.spawn(async move {
-            let drained = dispatch.drain(grace, parting).await;
-            // Services end with the application that they serve.
-            stop.cancel();
-            *done.lock().expect("no thread panics here") = Some(drained.handed_over as u64);
-        });
+        self.parting = Some(self.machine.drain(grace, mode));
     }
 
     /// Whether it has shut down.
@@ -197,17 +249,4 @@ impl Process {
         }
         left.is_some()
     }
-}
-
-/// Starts the services of a host, which end with the token. Half of the hosts recover tasks at once, like `serve`;
-/// the others do at the first request about a task, like other commands.
-pub fn start_services(runtime: &Runtime, dispatch: &Arc<Dispatch>, dice: &mut Dice) -> CancellationToken {
-    let stop = CancellationToken::new();
-    runtime.spawn(dispatch.clone().keep_time(stop.clone()));
-    runtime.spawn(dispatch.clone().keep_lease(stop.clone()));
-    if dice.percent(50) {
-        let dispatch = dispatch.clone();
-        runtime.spawn(async move { dispatch.recover_now().await });
-    }
-    stop
 }

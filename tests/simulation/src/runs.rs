@@ -17,21 +17,12 @@ pub struct Run {
     pub task: Option<(TaskId, Fence)>,
     /// Whether its guest has declared effects, and the host has confirmed that they are stored.
     pub declared: bool,
-    /// The number of its effects.
-    pub effects: u32,
     /// The effects that it wanted to record in the journal of its task.
     pub intended: Vec<EffectId>,
     /// Those that it had.
     pub effects_had: Vec<EffectId>,
     /// Whether it ended because its task was parked.
     pub is_parked: bool,
-}
-
-impl Run {
-    /// It is about to record this effect.
-    pub fn intends(&mut self, effect: EffectId) {
-        self.intended.push(effect);
-    }
 }
 
 /// All runs.
@@ -51,7 +42,6 @@ impl Runs {
             is_going_on: true,
             task: None,
             declared: false,
-            effects: 0,
             intended: Vec::new(),
             effects_had: Vec::new(),
             is_parked: false,

@@ -5,7 +5,7 @@
 //! the run may be parked; the rest lags.
 
 use crate::dice::Dice;
-use crate::guests::number;
+use crate::guests::{number, question};
 use crate::trace::Observed as _;
 use crate::world::{World, short};
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{Clock, RawJson, RpcError};
 use toolyard_task::journal::Chunk;
-use toolyard_task::tool::{AskedQuestion, CallInfo, Report};
+use toolyard_task::tool::{CallInfo, Report};
 use toolyard_task::wire::text_result;
 use toolyard_task::{Digest, JournalLost, RunContext, RunEnd, RunJournal};
 
@@ -354,7 +354,7 @@ impl Saga<'_> {
             self.record_aside(&format!("doubt {request}"));
             self.in_doubt(effect);
         }
-        self.world.see().runs.run_mut(self.number).intends(effect);
+        self.world.see().runs.run_mut(self.number).intended.push(effect);
         let was_task = self.task.task.is_some();
         self.commit().await?;
         // As the engine asks before it opens a connection.
@@ -419,20 +419,12 @@ impl Saga<'_> {
     }
 
     async fn ask(&mut self, key: u64) -> Result<(), Over> {
-        let params =
-            format!(r#"{{"message":"{key}?","requestedSchema":{{"type":"object","properties":{{}}}}}}"#);
-        let question = AskedQuestion {
-            key: format!("q{key}"),
-            method: "elicitation/create".to_owned(),
-            params: RawJson::trusted(params),
-            check: None,
-        };
         self.entry(&format!("ask {key}"));
         let answer = match self.past.guest.pop_front() {
             Some(past) => past.strip_prefix("answer ").expect("an answer follows its question").to_owned(),
             None => {
                 self.commit().await?;
-                let answers = self.context.ask(vec![question]).await;
+                let answers = self.context.ask(vec![question(key)]).await;
                 self.look_up();
                 let answer = format!("{answers:?}").replace('\n', " ");
                 self.note(&format!("got {answer}"));
@@ -500,27 +492,13 @@ impl Saga<'_> {
     /// Looks up its task. A plain call has none yet, or never gets one.
     fn look_up(&mut self) {
         self.task = self.context.info();
-        let (Some(id), attempt) = (self.task.task, self.task.attempt) else { return };
         let mut seen = self.world.see();
-        if seen.runs.run(self.number).task.is_some() {
-            return;
-        }
-        let Some(entry) = seen.ledger.entries.get(&id) else {
-            return seen.broke(format_args!("{}: run, and not stored", short(id)));
-        };
-        let (mut fence, digest) = (entry.task.fence, entry.task.digest.clone());
-        // A claim that another host has made meanwhile does not belong to this run.
-        let current = fence.attempt == attempt;
-        fence.attempt = attempt;
-        seen.note(format_args!("run #{} works on {} ({attempt})", self.number, short(id)));
-        let same = |other: &crate::runs::Run| other.task.is_some_and(|(_, other)| other.attempt == attempt);
-        let twice = seen.runs.of(id).any(same);
-        seen.demand(!twice, format_args!("{}: two runs of one attempt", short(id)));
+        let Some((task, fence)) = seen.learns(self.number, &self.task) else { return };
         seen.demand(
-            !current || digest == self.digest,
-            format_args!("{}: begun on {digest}, and run by {}", short(id), self.digest),
+            task.fence != fence || task.digest == self.digest,
+            format_args!("{}: begun on {}, and run by {}", short(task.id), task.digest, self.digest),
         );
-        seen.runs.works_on(self.number, id, fence);
+        seen.runs.works_on(self.number, task.id, fence);
     }
 }
 

@@ -162,7 +162,7 @@ impl Simulation {
         }
         for (number, host) in self.hosts.iter().enumerate() {
             if let Host::Up(process) = host {
-                let running = process.dispatch.load().runs;
+                let running = process.runs();
                 seen.demand(running == 0, format_args!("host {number} still holds {running} slots"));
             }
         }
@@ -173,7 +173,7 @@ impl Simulation {
     }
 
     fn is_settled(&self) -> bool {
-        let running = |host: &Host| matches!(host, Host::Up(process) if process.dispatch.load().runs > 0);
+        let running = |host: &Host| matches!(host, Host::Up(process) if process.runs() > 0);
         let seen = self.shared.world.see();
         seen.ledger.entries.values().all(|entry| !entry.task.is_live()) && !self.hosts.iter().any(running)
     }
@@ -182,10 +182,7 @@ impl Simulation {
     fn look_for_lonely(&self, alone: &mut BTreeMap<TaskId, i64>) {
         let mut seen = self.shared.world.see();
         let now = self.shared.store_clock.stamp();
-        let idle = self
-            .hosts
-            .iter()
-            .all(|host| matches!(host, Host::Up(process) if process.dispatch.load().runs == 0));
+        let idle = self.hosts.iter().all(|host| matches!(host, Host::Up(process) if process.runs() == 0));
         let lonely = |seen: &Seen| {
             let live = seen.ledger.entries.values().map(|entry| &entry.task).filter(|task| task.is_live());
             let lonely = live.filter(|task| task.parked().is_none()).filter(|task| {
@@ -218,7 +215,7 @@ impl Simulation {
             self.hosts.iter().enumerate().any(|(number, host)| {
                 let Host::Up(process) = host else { return false };
                 let running = seen.runs.on(number).filter(|run| of_owner(run)).count();
-                process.dispatch.load().runs < SLOTS && running < SLOTS_OF_OWNER
+                process.runs() < SLOTS && running < SLOTS_OF_OWNER
             })
         };
         let due: Vec<_> = due.into_iter().filter(has_slot).collect();
@@ -325,7 +322,7 @@ impl Simulation {
 
     fn start(&mut self, host: usize) {
         let without = self.dice.percent(10).then(|| self.dice.below(guests::TOOLS.len() as u64) as usize);
-        let mut process = Process::start(&self.shared, host, self.now, &mut self.dice, without);
+        let process = Process::start(&self.shared, host, self.now, &mut self.dice, without);
         process.drive(self.now);
         self.hosts[host] = Host::Up(process);
         self.shared.world.see().note(format_args!("host {host} starts"));
@@ -361,7 +358,7 @@ impl Simulation {
 
     fn wake(&mut self, host: usize) {
         self.hosts[host] = match std::mem::replace(&mut self.hosts[host], Host::Down) {
-            Host::Paused(mut process) => {
+            Host::Paused(process) => {
                 process.wake(self.now);
                 let mut seen = self.shared.world.see();
                 seen.count("pauses");

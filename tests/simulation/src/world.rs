@@ -8,7 +8,8 @@ use crate::ledger::Ledger;
 use crate::runs::Runs;
 use crate::trace::{Observed, Trace};
 use std::collections::BTreeMap;
-use toolyard_task::TaskId;
+use toolyard_task::tool::CallInfo;
+use toolyard_task::{Fence, Task, TaskId};
 
 /// The observed world, shared by all its hosts and clients.
 pub type World = crate::trace::World<Seen>;
@@ -63,6 +64,26 @@ impl Seen {
             calm: false,
             trace: Trace::new(keep),
         }
+    }
+
+    /// A run asks for its task. Returns the task as it is stored, and the fence of the run, when the run learns of
+    /// it.
+    pub fn learns(&mut self, run: usize, info: &CallInfo) -> Option<(Task, Fence)> {
+        let (id, attempt) = (info.task?, info.attempt);
+        if self.runs.run(run).task.is_some() {
+            return None;
+        }
+        let Some(entry) = self.ledger.entries.get(&id) else {
+            self.broke(format_args!("{}: run, and not stored", short(id)));
+            return None;
+        };
+        let task = entry.task.clone();
+        // A claim that another host has made meanwhile does not belong to this run.
+        let fence = Fence { attempt, ..task.fence };
+        self.note(format_args!("run #{run} works on {} ({attempt})", short(id)));
+        let twice = self.runs.of(id).any(|other| other.task.is_some_and(|(_, of)| of.attempt == attempt));
+        self.demand(!twice, format_args!("{}: two runs of one attempt", short(id)));
+        Some((task, fence))
     }
 }
 

@@ -26,14 +26,13 @@ fn main() -> std::io::Result<ExitCode> {
                 "{} s: {} calls, {} MiB\n",
                 sample.at.as_secs(),
                 sample.calls,
-                sample.resident_kib >> 10
+                sample.usage.resident >> 20
             ));
         }
     }));
     let folder = Path::new("target/soak");
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("report.md"), report.text())?;
-    std::fs::write(folder.join("report.json"), format!("{:#}\n", report.json()))?;
     say(&report.text())?;
     Ok(if report.growth().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

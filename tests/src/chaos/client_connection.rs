@@ -91,10 +91,10 @@ impl ClientConnection {
     }
 
     /// Continues with a host on another port.
-    pub fn move_to(&mut self, port: u16, first_id: i64) {
+    pub fn move_to(&mut self, port: u16) {
         self.connection = None;
         self.generation = match &self.generation {
-            Generation::Session(session) => Generation::Session(session.at(port).numbered_from(first_id)),
+            Generation::Session(session) => Generation::Session(session.at(port)),
             Generation::Stateless(client) => Generation::Stateless(client.again(port)),
         };
     }
@@ -162,10 +162,8 @@ impl ClientConnection {
         match &self.generation {
             Generation::Session(session) => {
                 let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-                let message = json!({
-                    "jsonrpc": "2.0", "id": session.next_id(), "method": method, "params": params,
-                });
-                (session.headers().into_iter().map(owned).collect(), message)
+                let headers = session.headers().into_iter().map(owned).collect();
+                (headers, session.message(method, params))
             }
             Generation::Stateless(client) => {
                 let request = client.request(method, params);

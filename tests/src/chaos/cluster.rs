@@ -11,8 +11,7 @@ use super::inspectors::Inspection;
 use super::report::{Report, SEEN};
 use super::shared_state::{CreatedTask, HostAddress, SharedState};
 use super::{
-    A_DAY, CLIENTS, SETTLED, effects, enough, final_violations, require, sagas, setup, start_clients,
-    until_left,
+    A_DAY, SETTLED, effects, enough, final_violations, require, sagas, setup, start_clients, until_left,
 };
 use crate::dice::Dice;
 use crate::fault_proxy::{Fault, FaultProxy};
@@ -145,7 +144,6 @@ impl Cluster {
     fn inspection(&self, addresses: Vec<HostAddress>) -> Inspection {
         Inspection {
             shared: self.shared.clone(),
-            first: CLIENTS,
             addresses,
             move_after: Some(MOVE_AFTER),
             sessions: Arc::default(),
@@ -317,10 +315,9 @@ impl Cluster {
         let (sagas, faults) = sagas::check(&self.shared, &self.sink, &self.hosts[0].host, &store).await;
         broken.extend(faults);
         self.require(&broken, seed);
-        if self.lost > 0 {
-            self.report.counts.insert(LOST, self.lost as u64);
-        }
-        self.report.end(&self.shared, &self.history, effects::counts(&self.shared, &self.sink), sagas);
+        self.report.met_often(LOST, self.lost);
+        let effects = effects::counts(&self.shared, &self.sink);
+        self.report.end(&self.shared, &self.history, [effects, sagas]);
         let p99 = self.report.settled_at(99);
         assert!(
             p99 <= SETTLED,

@@ -1,5 +1,6 @@
 //! Checks the effects of the guests of a run against the states of their tasks.
 
+use super::report::Counts;
 use super::sagas;
 use super::shared_state::{CreatedTask, Kind, SharedState};
 use crate::Sink;
@@ -7,20 +8,12 @@ use crate::history::{Broken, Rule, Status};
 use crate::sink::Effects;
 use std::collections::BTreeMap;
 
-/// Counts of runs.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct EffectCounts {
-    /// Runs of tools that must not run twice.
-    pub once: usize,
-    /// How many of these belong to a task that was never acknowledged.
-    pub unacknowledged: usize,
-    /// Calls of tools that may be run again, which had effects.
-    pub again: usize,
-    /// How many of these were run again.
-    pub rerun: usize,
-    /// The highest attempt number.
-    pub highest: u32,
-}
+/// Calls that had effects, of tools that must not run twice.
+pub(super) const ONCE: &str = "effects of tools that must not run twice, none of them twice";
+/// Calls that had effects, of tools that may be run again.
+pub(super) const AGAIN: &str = "effects of tools that may run again";
+/// How many of these were run again.
+pub(super) const RERUN: &str = "effects of tools that were run again";
 
 /// The forbidden effects.
 pub(super) fn violations(shared: &SharedState, sink: &Sink) -> Vec<Broken> {
@@ -76,20 +69,21 @@ pub(super) fn received_answers(shared: &SharedState, sink: &Sink) -> Vec<(Create
         .collect()
 }
 
-pub(super) fn counts(shared: &SharedState, sink: &Sink) -> EffectCounts {
+/// Counts the runs of the guests.
+pub(super) fn counts(shared: &SharedState, sink: &Sink) -> Counts {
     let acknowledged: std::collections::HashSet<_> = shared.all().into_iter().map(|made| made.key).collect();
-    let mut tally = EffectCounts::default();
+    let mut counts = Counts::new();
+    let mut count = |what, holds: bool| *counts.entry(what).or_default() += u64::from(holds);
     for (key, effects) in sink.all() {
         if key.starts_with("once-") {
-            tally.once += 1;
-            tally.unacknowledged += usize::from(!acknowledged.contains(&key));
+            count(ONCE, true);
+            count("effects of calls that were never acknowledged", !acknowledged.contains(&key));
         } else if !is_saga(&key) {
-            tally.again += 1;
-            tally.rerun += usize::from(effects.begun.len() > 1);
-            tally.highest = tally.highest.max(effects.begun.iter().copied().max().unwrap_or_default());
+            count(AGAIN, true);
+            count(RERUN, effects.begun.len() > 1);
         }
     }
-    tally
+    counts
 }
 
 #[cfg(test)]

@@ -22,8 +22,6 @@ const AGAIN: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(super) struct Inspection {
     pub shared: Arc<SharedState>,
-    /// The number of the first inspector in the history.
-    pub first: u32,
     /// Hosts that all of them may ask.
     pub addresses: Vec<HostAddress>,
     /// How long an inspector waits for an answer before it asks another host, or the same one again. With
@@ -36,7 +34,6 @@ pub(super) struct Inspection {
 /// One inspector, with a connection for each principal.
 struct Inspector {
     out: Inspection,
-    who: u32,
     at: usize,
     connections: Vec<ClientConnection>,
     sessions: Vec<ClientConnection>,
@@ -141,14 +138,11 @@ impl Inspector {
             ClientConnection::new(Generation::Stateless(client)).moving_after(out.move_after)
         };
         let session = |session: &Session| {
-            // Ids that this session has not used.
-            let session =
-                session.at(out.addresses[at].port).numbered_from((out.shared.serial() as i64) << 24);
-            ClientConnection::new(Generation::Session(session))
+            ClientConnection::new(Generation::Session(session.at(out.addresses[at].port)))
         };
         let connections = PRINCIPALS.iter().map(connection).collect();
         let sessions = out.sessions.iter().map(session).collect();
-        Self { out: out.clone(), who: out.first + number, at, connections, sessions }
+        Self { out: out.clone(), at, connections, sessions }
     }
 
     /// Checks a task on whichever host answers; if `answers`, also answers its question.
@@ -158,15 +152,15 @@ impl Inspector {
             let (connection, shared, id) =
                 (&mut self.connections[made.principal], &self.out.shared, &made.id);
             let looked = match answers {
-                true => load_client::answer(connection, shared, self.who, id).await,
-                false => load_client::look(connection, shared, self.who, id).await.map(drop),
+                true => load_client::answer(connection, shared, id).await,
+                false => load_client::look(connection, shared, id).await.map(drop),
             };
             let Err(no_answer) = looked else { return };
             let waits = self.out.move_after.is_some() && begun.elapsed() < PATIENCE;
             assert!(waits, "no answer about {made:?} from any of {:?}: {no_answer:?}", self.out.addresses);
             self.at = (self.at + 1) % self.out.addresses.len();
             for connection in &mut self.connections {
-                connection.move_to(self.out.addresses[self.at].port, 1);
+                connection.move_to(self.out.addresses[self.at].port);
             }
             tokio::time::sleep(AGAIN).await;
         }
@@ -177,9 +171,9 @@ impl Inspector {
         let (session, connection) =
             (&mut self.sessions[task.principal], &mut self.connections[task.principal]);
         let shared = &self.out.shared;
-        let before = load_client::look(session, shared, self.who, &task.id).await;
-        let stateless = load_client::look(connection, shared, self.who, &task.id).await;
-        let after = load_client::look(session, shared, self.who, &task.id).await;
+        let before = load_client::look(session, shared, &task.id).await;
+        let stateless = load_client::look(connection, shared, &task.id).await;
+        let after = load_client::look(session, shared, &task.id).await;
         let (Ok(before), Ok(stateless), Ok(after)) = (before, stateless, after) else {
             return shared.unexpected(format!("no answer about {task:?}"));
         };

@@ -25,14 +25,11 @@ pub(super) struct LoadClient {
     shared: Arc<SharedState>,
     /// The port of the sink that counts effects.
     sink: u16,
-    who: u32,
     principal: usize,
     dice: Dice,
     addresses: watch::Receiver<Vec<HostAddress>>,
     at: HostAddress,
     connection: ClientConnection,
-    /// How often it has moved to another host.
-    moves: i64,
 }
 
 impl LoadClient {
@@ -56,7 +53,7 @@ impl LoadClient {
             _ => Generation::Stateless(Client::new(at.port).declaring(everything()).bearing(&token)),
         };
         let connection = ClientConnection::new(generation).moving_after(move_after);
-        Self { shared, sink, who, principal, dice, addresses, at, connection, moves: 1 }
+        Self { shared, sink, principal, dice, addresses, at, connection }
     }
 
     /// Continues until `stop` is true, across all restarts of the hosts.
@@ -84,8 +81,7 @@ impl LoadClient {
             };
             if goes && let Some(address) = self.elsewhere() {
                 self.at = address;
-                self.moves += 1;
-                self.connection.move_to(address.port, self.moves << 32);
+                self.connection.move_to(address.port);
             }
         }
     }
@@ -172,8 +168,8 @@ impl LoadClient {
             }
             return Ok(None);
         };
-        let (shared, who, principal) = (&self.shared, self.who, self.principal);
-        shared.log(who, &id, sent, Some(shared.now()), Op::Create);
+        let (shared, principal) = (&self.shared, self.principal);
+        shared.log(&id, sent, Some(shared.now()), Op::Create);
         shared.created(CreatedTask {
             id: id.clone(),
             at: self.at.number,
@@ -223,7 +219,7 @@ impl LoadClient {
     }
 
     async fn get(&mut self, id: &str) -> Result<Value, NoAnswer> {
-        let task = look(&mut self.connection, &self.shared, self.who, id).await?;
+        let task = look(&mut self.connection, &self.shared, id).await?;
         self.shared.count("looked at");
         Ok(task)
     }
@@ -235,7 +231,7 @@ impl LoadClient {
         let sent = self.shared.now();
         let response = self.ask("tasks/list", json!({})).await?;
         match response.result()["tasks"].as_array() {
-            Some(tasks) => tasks.iter().for_each(|task| self.shared.saw(self.who, sent, task)),
+            Some(tasks) => tasks.iter().for_each(|task| self.shared.saw(sent, task)),
             None => self.shared.unexpected(format!("a list: {}", response.message)),
         }
         self.shared.count("lists");
@@ -250,12 +246,12 @@ impl LoadClient {
         let answered = Some(self.shared.now());
         match (response.code(), self.connection.is_session()) {
             (None, true) => {
-                self.shared.log(self.who, &id, sent, answered, Op::Cancelled);
-                self.shared.saw(self.who, sent, response.result());
+                self.shared.log(&id, sent, answered, Op::Cancelled);
+                self.shared.saw(sent, response.result());
                 self.shared.count("cancels acknowledged");
             }
             (None, false) => {
-                self.shared.log(self.who, &id, sent, answered, Op::CancelledOrOver);
+                self.shared.log(&id, sent, answered, Op::CancelledOrOver);
                 self.shared.count("cancels acknowledged");
             }
             // The task had ended.
@@ -274,7 +270,7 @@ impl LoadClient {
 
     /// Waits for the result of a task in a session, and answers the questions that come meanwhile.
     async fn fetch(&mut self, id: &str) -> Result<(), NoAnswer> {
-        let (shared, who) = (self.shared.clone(), self.who);
+        let shared = self.shared.clone();
         let sent = shared.now();
         let mut answered = Vec::new();
         let response = self
@@ -288,11 +284,11 @@ impl LoadClient {
         for (word, at) in answered {
             // The result tells when the answer was accepted at the latest.
             let until = response.is_ok().then(|| shared.now());
-            shared.log(who, id, at, until, Op::Answer(word));
+            shared.log(id, at, until, Op::Answer(word));
             shared.count("answers in sessions");
         }
         let response = response?;
-        shared.result(who, id, sent, Form::Session, (response.bytes().to_owned(), response.code().is_none()));
+        shared.result(id, sent, Form::Session, (response.bytes().to_owned(), response.code().is_none()));
         shared.count("results fetched");
         Ok(())
     }
@@ -305,7 +301,7 @@ impl LoadClient {
         if self.connection.is_session() {
             return self.fetch(&id).await;
         }
-        answer(&mut self.connection, &self.shared, self.who, &id).await
+        answer(&mut self.connection, &self.shared, &id).await
     }
 }
 
@@ -313,22 +309,20 @@ impl LoadClient {
 pub(super) async fn look(
     connection: &mut ClientConnection,
     shared: &SharedState,
-    who: u32,
     id: &str,
 ) -> Result<Value, NoAnswer> {
     let sent = shared.now();
     let response = connection.ask("tasks/get", json!({"taskId": id}), |_| Value::Null).await?;
-    Ok(note(shared, who, id, sent, &response))
+    Ok(note(shared, id, sent, &response))
 }
 
 /// Gets a task and answers its question.
 pub(super) async fn answer(
     connection: &mut ClientConnection,
     shared: &SharedState,
-    who: u32,
     id: &str,
 ) -> Result<(), NoAnswer> {
-    let task = look(connection, shared, who, id).await?;
+    let task = look(connection, shared, id).await?;
     let Some(asked) = task["inputRequests"].as_object() else { return Ok(()) };
     let word = word(shared);
     let responses: serde_json::Map<_, _> = asked.keys().map(|key| (key.clone(), accepted(&word))).collect();
@@ -336,7 +330,7 @@ pub(super) async fn answer(
     let sent = shared.now();
     let response = connection.ask("tasks/update", params, |_| Value::Null).await;
     let answered = response.is_ok().then(|| shared.now());
-    shared.log(who, id, sent, answered, Op::Answer(word));
+    shared.log(id, sent, answered, Op::Answer(word));
     shared.count("answers without a session");
     let response = response?;
     if response.code().is_some() {
@@ -346,14 +340,14 @@ pub(super) async fn answer(
 }
 
 /// Records the answer to `tasks/get`; returns the task.
-fn note(shared: &SharedState, who: u32, id: &str, sent: u64, response: &Response) -> Value {
+fn note(shared: &SharedState, id: &str, sent: u64, response: &Response) -> Value {
     let task = response.result();
     if response.code() == Some(-32602) {
-        shared.log(who, id, sent, Some(shared.now()), Op::Missing);
+        shared.log(id, sent, Some(shared.now()), Op::Missing);
     } else if task["taskId"] == id {
-        shared.saw(who, sent, task);
+        shared.saw(sent, task);
         if let Some(bytes) = response.bytes_of("result") {
-            shared.result(who, id, sent, Form::Alone, (bytes, true));
+            shared.result(id, sent, Form::Alone, (bytes, true));
         }
     } else {
         shared.unexpected(format!("a look at {id}: {}", response.message));

@@ -4,6 +4,7 @@
 //! The host promises that nothing leaves before all of the run so far is stored. So the arrival of a step
 //! shows that the response of the step before it was stored, and that step must not arrive again.
 
+use super::report::Counts;
 use super::shared_state::{CreatedTask, Kind, SharedState};
 use crate::dice::Dice;
 use crate::guests;
@@ -183,24 +184,12 @@ fn fault_in_journal(entries: &[Value], steps: &[Step], in_doubt: &mut BTreeSet<u
     (!again.iter().all(has_doubts)).then_some("a request was sent again and was not in doubt")
 }
 
-/// Counts of sagas.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SagaCounts {
-    /// Acknowledged sagas.
-    pub sagas: usize,
-    /// How many of these are completed.
-    pub completed: usize,
-    /// How many of these failed because a request was in doubt.
-    pub doubted: usize,
-    /// Runs of completed sagas after the first one.
-    pub resumptions: u64,
-    /// Distinct requests that arrived.
-    pub effects: usize,
-    /// Arrivals of a request that had arrived before.
-    pub again: usize,
-    /// Requests in doubt of sagas that failed, or whose requests arrived again.
-    pub in_doubt: usize,
-}
+/// Completed sagas.
+pub(super) const COMPLETED: &str = "completed sagas";
+/// Runs of completed sagas after the first one.
+pub(super) const RESUMED: &str = "runs that resumed a completed saga";
+/// Arrivals of a request that had arrived before.
+pub(super) const SENT_AGAIN: &str = "requests of sagas that arrived again, all in doubt";
 
 /// Checks all sagas at the end of a run, and reads the journals with doubts by the command of this host.
 pub(super) async fn check(
@@ -208,22 +197,23 @@ pub(super) async fn check(
     sink: &Sink,
     host: &Host,
     store: &[&str],
-) -> (SagaCounts, Vec<Broken>) {
+) -> (Counts, Vec<Broken>) {
     let (all, results) = (sink.steps(), shared.saga_results());
-    let (mut counts, mut found) = (SagaCounts::default(), Vec::new());
+    let (mut counts, mut found) = (Counts::new(), Vec::new());
+    let mut count = |what, times: u64| *counts.entry(what).or_default() += times;
     for steps in all.values() {
         let distinct = steps.iter().map(|step| step.number).collect::<BTreeSet<_>>().len();
-        counts.effects += distinct;
-        counts.again += steps.len() - distinct;
+        count("distinct requests of sagas", distinct as u64);
+        count(SENT_AGAIN, (steps.len() - distinct) as u64);
     }
     for made in shared.all().into_iter().filter(|made| made.kind.resumes()) {
         let steps = all.get(&made.key).map_or(&[][..], Vec::as_slice);
         let result = results.get(&made.id);
         let status = made.over.as_ref().map(|(status, _)| *status);
-        counts.sagas += 1;
-        counts.completed += usize::from(status == Some(Status::Completed));
-        counts.doubted += usize::from(status == Some(Status::Failed));
-        counts.resumptions += result.map_or(0, |result| result.attempts - 1);
+        count("acknowledged sagas", 1);
+        count(COMPLETED, u64::from(status == Some(Status::Completed)));
+        count("sagas that failed because a request was in doubt", u64::from(status == Some(Status::Failed)));
+        count(RESUMED, result.map_or(0, |result| result.attempts - 1));
         found.extend(
             fault_at_end(&made, steps, result).map(|how| broken(&made.id, how, &(&made, steps, result))),
         );
@@ -233,7 +223,7 @@ pub(super) async fn check(
             let mut in_doubt = BTreeSet::new();
             let fault = fault_in_journal(&entries, steps, &mut in_doubt);
             found.extend(fault.map(|how| broken(&made.id, how, &(steps, &entries))));
-            counts.in_doubt += in_doubt.len();
+            count("requests in doubt by the journals that were read", in_doubt.len() as u64);
         }
     }
     (counts, found)

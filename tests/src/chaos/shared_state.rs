@@ -135,10 +135,6 @@ impl SharedState {
         self.lock().unexpected.push(what);
     }
 
-    pub fn has_unexpected(&self) -> bool {
-        !self.lock().unexpected.is_empty()
-    }
-
     pub fn take_unexpected(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().unexpected)
     }
@@ -150,8 +146,8 @@ impl SharedState {
         inner.serial
     }
 
-    pub fn log(&self, who: u32, task: &str, sent: Moment, answered: Option<Moment>, op: Op) {
-        let call = Call { who, task: task.to_owned(), sent, answered, op };
+    pub fn log(&self, task: &str, sent: Moment, answered: Option<Moment>, op: Op) {
+        let call = Call { task: task.to_owned(), sent, answered, op };
         self.lock().interval.calls.push(call);
     }
 
@@ -174,7 +170,7 @@ impl SharedState {
     }
 
     /// Logs the state that an answer of either generation showed.
-    pub fn saw(&self, who: u32, sent: Moment, task: &Value) {
+    pub fn saw(&self, sent: Moment, task: &Value) {
         let answered = self.now();
         let id = task["taskId"].as_str().unwrap_or_default();
         let text = |member: &str| task[member].as_str().map(str::to_owned);
@@ -191,7 +187,7 @@ impl SharedState {
         let message = text("statusMessage");
         let mut inner = self.lock();
         let op = Op::Saw(State { status, created, updated, message: message.clone() });
-        inner.interval.calls.push(Call { who, task: id.to_owned(), sent, answered: Some(answered), op });
+        inner.interval.calls.push(Call { task: id.to_owned(), sent, answered: Some(answered), op });
         if !status.is_terminal() {
             return;
         }
@@ -203,7 +199,7 @@ impl SharedState {
         }
     }
 
-    pub fn result(&self, who: u32, id: &str, sent: Moment, form: Form, (bytes, by_tool): (String, bool)) {
+    pub fn result(&self, id: &str, sent: Moment, form: Form, (bytes, by_tool): (String, bool)) {
         let mut inner = self.lock();
         let kind = inner.by_id.get(id).map(|number| inner.made[*number].kind);
         if let Some(kind) = kind.filter(|kind| by_tool && kind.resumes())
@@ -215,7 +211,7 @@ impl SharedState {
             }
         }
         drop(inner);
-        self.log(who, id, sent, Some(self.now()), Op::Result { form, bytes, by_tool });
+        self.log(id, sent, Some(self.now()), Op::Result { form, bytes, by_tool });
     }
 
     pub fn saga_results(&self) -> HashMap<String, SagaResult> {

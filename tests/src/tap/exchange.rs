@@ -109,6 +109,11 @@ impl Exchange {
         }
     }
 
+    /// Whether the response is a stream of events, whose end says nothing.
+    pub fn is_stream(&self) -> bool {
+        self.kind == Kind::Events
+    }
+
     /// Receives a piece of the response body.
     pub fn piece(&mut self, bytes: &[u8]) {
         if self.kind == Kind::Nothing || self.conversation.is_none() {

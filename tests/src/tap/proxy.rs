@@ -1,18 +1,17 @@
 //! A tap between HTTP clients and a host: it passes all data on unchanged and without delay.
 
-use super::{Exchange, Tap};
+use super::Tap;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Either, Empty, Full};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1 as client;
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// A reverse proxy on a free port. It ends when dropped.
 pub struct Proxy {
@@ -53,7 +52,7 @@ impl Proxy {
 
 async fn accept(listener: TcpListener, upstream: u16, tap: Tap) {
     // Dropping the proxy drops these connections.
-    let mut connections = tokio::task::JoinSet::new();
+    let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         // Small writes pass at once.
         drop(stream.set_nodelay(true));
@@ -69,12 +68,11 @@ async fn accept(listener: TcpListener, upstream: u16, tap: Tap) {
     }
 }
 
-type Answer = Response<Either<Tapped, Empty<Bytes>>>;
+type Tapped = UnsyncBoxBody<Bytes, hyper::Error>;
 
-async fn pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Answer {
-    let answer = try_pass(request, upstream, tap).await;
-    answer.map(|answer| answer.map(Either::Left)).unwrap_or_else(|| {
-        let mut gone = Response::new(Either::Right(Empty::new()));
+async fn pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Response<Tapped> {
+    try_pass(request, upstream, tap).await.unwrap_or_else(|| {
+        let mut gone = Response::new(whole(Bytes::new()));
         *gone.status_mut() = StatusCode::BAD_GATEWAY;
         gone
     })
@@ -88,60 +86,29 @@ async fn try_pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Optio
     let stream = TcpStream::connect(("127.0.0.1", upstream)).await.ok()?;
     stream.set_nodelay(true).ok()?;
     let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await.ok()?;
-    let connection = Aborted(tokio::spawn(async move {
-        // The task ends when either side closes the connection.
-        drop(connection.await);
-    }));
+    // If a client leaves, this is dropped, which closes its connection to the host too.
+    let mut connections = JoinSet::new();
+    connections.spawn(connection);
     let response = sender.send_request(Request::from_parts(head, Full::new(body))).await.ok()?;
     exchange.head(response.status(), response.headers());
-    Some(response.map(|body| Tapped { body, exchange, _connection: connection }))
-}
-
-/// If a client leaves, its connection to the host is closed too.
-struct Aborted(JoinHandle<()>);
-
-impl Drop for Aborted {
-    fn drop(&mut self) {
-        self.0.abort();
+    let (head, body) = response.into_parts();
+    if !exchange.is_stream() {
+        let body = body.collect().await.ok()?.to_bytes();
+        exchange.piece(&body);
+        exchange.end();
+        return Some(Response::from_parts(head, whole(body)));
     }
-}
-
-/// An observed body.
-struct Tapped {
-    body: Incoming,
-    exchange: Exchange,
-    _connection: Aborted,
-}
-
-impl Body for Tapped {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        match &frame {
-            Some(Ok(frame)) => {
-                if let Some(data) = frame.data_ref() {
-                    self.exchange.piece(data);
-                }
-                if self.body.is_end_stream() {
-                    self.exchange.end();
-                }
-            }
-            Some(Err(_)) => {}
-            None => self.exchange.end(),
+    let body = body.map_frame(move |frame| {
+        // Holds the connection to the host open.
+        let _ = &connections;
+        if let Some(data) = frame.data_ref() {
+            exchange.piece(data);
         }
-        Poll::Ready(frame)
-    }
+        frame
+    });
+    Some(Response::from_parts(head, body.boxed_unsync()))
+}
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+fn whole(body: Bytes) -> Tapped {
+    Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }

@@ -22,18 +22,18 @@ fn of_revision(revision: &str, capabilities: &Value) -> Option<Conversation> {
         "capabilities": {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}},
         "serverInfo": {"name": "toolyard", "version": "1"},
     });
-    let problems = answered(&mut conversation, 0, &result);
-    assert!(problems.is_empty(), "{problems:?}");
+    let response = json!({"jsonrpc": "2.0", "id": 0, "result": result});
+    let verdict = conversation.from_host(response.to_string().as_bytes());
+    assert!(verdict.is_none_or(|verdict| verdict.problems.is_empty()), "{response}");
     Some(conversation)
 }
 
-fn answered(conversation: &mut Conversation, id: i64, result: &Value) -> Vec<String> {
-    said(conversation, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
-}
-
-fn said(conversation: &mut Conversation, message: &Value) -> Vec<String> {
+/// Asserts that `problem` is found in a message of the host, or that there is none if it is empty.
+pub(super) fn found(conversation: &mut Conversation, message: &Value, problem: &str) {
     let verdict = conversation.from_host(message.to_string().as_bytes());
-    verdict.map_or_else(Vec::new, |verdict| verdict.problems)
+    let problems = verdict.expect("a verdict").problems.join("\n");
+    assert_eq!(problems.is_empty(), problem.is_empty(), "{message}: {problems}");
+    assert!(problems.contains(problem), "{problem} in {problems}");
 }
 
 fn asks(conversation: &mut Conversation, id: i64, method: &str, params: &Value) {
@@ -84,9 +84,7 @@ fn results_are_judged_by_what_was_asked() {
         ("tasks/update", json!({}), json!({}), "tasks/update"),
     ] {
         asks(&mut conversation, 7, method, &params);
-        let problems = answered(&mut conversation, 7, &result);
-        assert_eq!(problems.is_empty(), problem.is_empty(), "{method}: {result}: {problems:?}");
-        assert!(problems.concat().contains(problem), "{method}: {problem} in {problems:?}");
+        found(&mut conversation, &json!({"jsonrpc": "2.0", "id": 7, "result": result}), problem);
     }
 }
 
@@ -110,9 +108,7 @@ fn responses_have_the_one_form_or_the_other_and_answer_something() {
         (json!([{"jsonrpc": "2.0", "id": 1, "result": {}}]), "J-6"),
         (json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32042, "message": "x"}}), "data"),
     ] {
-        let problems = said(&mut conversation, &message);
-        assert_eq!(problems.is_empty(), problem.is_empty(), "{message}: {problems:?}");
-        assert!(problems.concat().contains(problem), "{problem} in {problems:?}");
+        found(&mut conversation, &message, problem);
     }
     let verdict = conversation.from_host(b"Listening...").expect("a verdict");
     assert!(verdict.problems[0].contains("J-1"), "{:?}", verdict.problems);
@@ -140,9 +136,7 @@ fn the_host_asks_for_nothing_that_was_not_declared() {
     ] {
         let Some(mut conversation) = begun(&capabilities) else { return };
         let request = json!({"jsonrpc": "2.0", "id": "s-1", "method": method, "params": params});
-        let problems = said(&mut conversation, &request);
-        assert_eq!(problems.is_empty(), problem.is_empty(), "{request}: {problems:?}");
-        assert!(problems.concat().contains(problem), "{problem} in {problems:?}");
+        found(&mut conversation, &request, problem);
     }
 }
 
@@ -150,10 +144,10 @@ fn the_host_asks_for_nothing_that_was_not_declared() {
 fn an_id_of_the_host_is_used_once_but_may_be_sent_again() {
     let Some(mut conversation) = begun(&json!({"roots": {}})) else { return };
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert!(said(&mut conversation, &ping).is_empty());
-    assert!(said(&mut conversation, &ping).is_empty(), "as on a resumed stream");
-    let other = json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"});
-    assert!(said(&mut conversation, &other).concat().contains("J-2"));
+    found(&mut conversation, &ping, "");
+    // As on a resumed stream.
+    found(&mut conversation, &ping, "");
+    found(&mut conversation, &json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}), "J-2");
 }
 
 #[test]
@@ -170,9 +164,7 @@ fn notifications_are_of_a_kind_that_was_declared() {
         ("notifications/initialized", json!({}), "no such message"),
     ] {
         let notification = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        let problems = said(&mut conversation, &notification);
-        assert_eq!(problems.is_empty(), problem.is_empty(), "{notification}: {problems:?}");
-        assert!(problems.concat().contains(problem), "{problem} in {problems:?}");
+        found(&mut conversation, &notification, problem);
     }
 }
 

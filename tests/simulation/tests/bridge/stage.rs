@@ -5,15 +5,13 @@ use crate::effects::{World, number_in};
 use futures_util::FutureExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
-use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    Bounds, BridgeSettings, BridgedClient, Catalog, ClientPattern, Dispatch, DrainMode, OnClientTimeout,
-    OutputSchemas, RawJson, RpcError, Settings, Stores, TaskSupport,
+    Bounds, BridgeSettings, BridgedClient, ClientPattern, OnClientTimeout, RawJson, RpcError, Settings,
+    Stores, TaskSupport,
 };
-use toolyard_kit::{Intercept, StoreProxy, done, native, stores};
+use toolyard_kit::{Intercept, StoreProxy, bridge, done, native, stores};
 use toolyard_simulation::dice::Dice;
-use toolyard_simulation::host::{SimIds, start_services};
+use toolyard_simulation::host::Machine;
 use toolyard_simulation::time::{HostClock, StoreClock};
 use toolyard_simulation::trace::Observed as _;
 use toolyard_store::MemoryStore;
@@ -101,16 +99,12 @@ impl Promises {
         };
         let rejoin = if fault == Fault::NoRejoin { 0 } else { self.rejoin };
         let bridge = BridgeSettings {
-            after: Duration::from_millis(self.after),
             wait: Duration::from_secs(5),
             on_client_timeout: if keeps { OnClientTimeout::Keep } else { OnClientTimeout::Stop },
             grace: Duration::from_millis(self.grace.unsigned_abs()),
             rejoin: Duration::from_millis(rejoin.unsigned_abs()),
-            prefix: String::new(),
-            output_schema: OutputSchemas::Union,
-            answers: true,
-            task_clients: Vec::new(),
             clients: vec![keeper],
+            ..bridge(Duration::from_millis(self.after))
         };
         Settings {
             admission: Bounds {
@@ -129,11 +123,8 @@ impl Promises {
 
 /// A host process.
 pub struct Process {
-    // First, so that running work is dropped before the parts that it uses.
-    runtime: Runtime,
-    pub dispatch: Arc<Dispatch>,
+    pub machine: Machine,
     node: Arc<MemoryStore>,
-    stop: CancellationToken,
 }
 
 /// The parts that outlive a host.
@@ -146,59 +137,33 @@ pub struct Ground {
 
 impl Process {
     pub fn start(ground: &Ground, now: i64, dice: &mut Dice) -> Self {
-        let runtime =
-            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
-        let clock = Arc::new(HostClock::new(runtime.handle(), now, 0));
         let promises = ground.world.see().promises;
         let node = Arc::new(ground.store.node());
-        let link = Link {
-            world: ground.world.clone(),
-            clocks: (clock.clone(), ground.clock.clone()),
-            dice: Mutex::new(Dice::new(dice.roll(), 1)),
-            is_slow: promises.is_slow,
-            loses_index: ground.fault == Fault::IndexLost,
+        let linked = |clock: &Arc<HostClock>, dice: &mut Dice| {
+            let link = Link {
+                world: ground.world.clone(),
+                clocks: (clock.clone(), ground.clock.clone()),
+                dice: Mutex::new(Dice::new(dice.roll(), 1)),
+                is_slow: promises.is_slow,
+                loses_index: ground.fault == Fault::IndexLost,
+            };
+            let link = StoreProxy::new(node.clone(), link);
+            Stores { tasks: link.clone(), nodes: link, ..stores(&node) }
         };
-        let link = StoreProxy::new(node.clone(), link);
-        let stores = Stores { tasks: link.clone(), nodes: link, ..stores(&node) };
-        let ids = Arc::new(SimIds::new(Dice::new(dice.roll(), 2)));
-        let guests = runtime.handle().clone();
-        let dispatch = Dispatch::new(promises.settings(ground.fault), stores, clock.clone(), ids, guests);
-        dispatch
-            .catalog()
-            .publish(Arc::new(Catalog::new(tools(&ground.world, ground.fault)).expect("distinct names")));
-        let stop = start_services(&runtime, &dispatch, dice);
+        let settings = promises.settings(ground.fault);
+        let tools = |_: &_| tools(&ground.world, ground.fault);
+        let machine = Machine::start(settings, (now, 0), dice, linked, tools);
         let mut seen = ground.world.see();
-        seen.clock = Some(clock);
+        seen.clock = Some(machine.clock.clone());
         seen.note(format_args!("a host starts"));
         drop(seen);
-        Self { runtime, dispatch, node, stop }
-    }
-
-    pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(does);
-    }
-
-    /// Runs it for this many milliseconds.
-    pub fn drive(&self, time: u64) {
-        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(time)).await });
-    }
-
-    /// Starts its shutdown. The returned function tells whether it is done.
-    pub fn drain(&self, grace: Duration, mode: DrainMode) -> impl Fn() -> bool + use<> {
-        let done = CancellationToken::new();
-        let (dispatch, stop, is_done) = (self.dispatch.clone(), self.stop.clone(), done.clone());
-        self.runtime.spawn(async move {
-            dispatch.drain(grace, mode).await;
-            stop.cancel();
-            done.cancel();
-        });
-        move || is_done.is_cancelled()
+        Self { machine, node }
     }
 
     /// Ends it like a kill: it writes and sends nothing more.
     pub fn end(self, world: &World) {
         world.see().host_is_gone();
-        drop(self.runtime);
+        drop(self.machine);
         self.node.kill();
     }
 }

@@ -116,7 +116,8 @@ impl Timeline {
     fn at<F: Future<Output = ()> + Send + 'static>(&self, does: impl FnOnce(Reached) -> F) {
         let Some(host) = &self.host else { return };
         let Ground { world, fault, .. } = &self.ground;
-        host.spawn(does(Reached { dispatch: host.dispatch.clone(), world: world.clone(), fault: *fault }));
+        let dispatch = host.machine.dispatch.clone();
+        host.machine.spawn(does(Reached { dispatch, world: world.clone(), fault: *fault }));
     }
 
     fn wait(&mut self) {
@@ -142,7 +143,7 @@ impl Timeline {
 
     fn pass(&mut self, time: u64) {
         let Some(host) = &self.host else { return };
-        host.drive(time);
+        host.machine.drive(time);
         self.now += time as i64;
         self.ground.clock.reach(self.now);
         self.ground.world.see().now = self.now;
@@ -169,7 +170,8 @@ impl Timeline {
         seen.count(event);
         seen.note(format_args!("{event}"));
         drop(seen);
-        let is_done = host.drain(Duration::from_millis(grace), mode);
+        let drained = host.machine.drain(Duration::from_millis(grace), mode);
+        let is_done = || drained.lock().expect("no thread panics here").is_some();
         if self.dice.percent(40) {
             let key = self.keys[0];
             let plan = self.plan(key, 0);

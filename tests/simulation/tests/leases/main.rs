@@ -5,7 +5,7 @@ mod model;
 mod state;
 
 use model::{Kind, Leases, Rules};
-use state::{Action, State};
+use state::State;
 use stateright::{Checker as _, Model as _};
 use std::collections::{HashMap, VecDeque};
 
@@ -69,92 +69,44 @@ fn from_every_state_the_task_can_still_end() {
     assert_eq!(stuck.into_iter().flatten().next(), None, "the task can never end from here");
 }
 
-/// The steps to a counterexample of this promise without this rule.
-fn broken(rules: Rules, promise: &'static str) -> Vec<Action> {
-    broken_for(Kind::Plain, rules, promise)
-}
-
-fn broken_for(kind: Kind, rules: Rules, promise: &'static str) -> Vec<Action> {
+/// Requires that this promise is broken without this rule.
+fn breaks(rules: Rules, kind: Kind, promise: &'static str) {
     let found = stateright::HasDiscoveries::AnyOf([promise].into());
     let checker = Leases(rules, kind).checker().threads(2).finish_when(found).spawn_bfs().join();
     let path = checker.discovery(promise);
     let found = checker.discoveries().into_keys().collect::<Vec<_>>();
     let path = path.unwrap_or_else(|| panic!("{rules:?}: `{promise}` was not found broken, but {found:?}"));
-    println!("{rules:?} breaks `{promise}` after {} steps", path.clone().into_actions().len());
-    path.into_actions()
+    println!("{rules:?} breaks `{promise}` after {} steps", path.into_actions().len());
 }
 
-#[test]
-#[ignore = "nightly: durability"]
-fn without_fences_a_superseded_run_writes() {
-    let steps = broken(Rules::WithoutFences, "a superseded run writes nothing");
-    assert!(steps.iter().any(|step| matches!(step, Action::Land(_))));
+/// Each rule that is left out is a test of its name.
+macro_rules! broken {
+    ($($name:ident: $rules:ident, $kind:ident => $promise:literal),* $(,)?) => {
+        $(#[test] #[ignore = "nightly: durability"] fn $name() { breaks(Rules::$rules, Kind::$kind, $promise); })*
+    };
 }
 
-#[test]
-#[ignore = "nightly: durability"]
-fn without_comparison_what_is_over_changes() {
-    broken(Rules::WithoutComparison, "a terminal task never changes");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_leases_two_hosts_run_it() {
-    broken(Rules::WithoutLeases, "at most one host that takes itself for alive runs it");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_a_margin_a_host_takes_itself_for_alive_that_is_not() {
-    broken(Rules::WithoutMargin, "who takes itself for alive is alive");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_the_policy_what_is_not_declared_begins_twice() {
-    broken(Rules::WithoutPolicy, "what is not declared does not begin twice");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_moving_fences_a_superseded_run_appends() {
-    broken_for(Kind::Resumes, Rules::WithoutMovingFence, "a run that does not have the task appends nothing");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_a_fence_a_superseded_run_appends() {
-    broken_for(
-        Kind::Resumes,
-        Rules::WithoutJournalFence,
-        "a run that does not have the task appends nothing",
-    );
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_nobody_a_parked_task_is_claimed() {
-    broken_for(Kind::Resumes, Rules::WithoutNobody, "a parked task belongs to no host");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_the_state_of_a_parked_task_a_running_one_is_woken() {
-    broken_for(Kind::Resumes, Rules::WithoutParked, "a run that does not have the task has no effect");
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_a_durable_intent_nothing_shows_an_effect() {
-    broken_for(
-        Kind::Resumes,
-        Rules::WithoutIntent,
-        "nothing happens again without a trace of the first time",
-    );
-}
-
-#[test]
-#[ignore = "nightly: durability"]
-fn without_a_licence_a_superseded_run_has_effects() {
-    broken_for(Kind::Resumes, Rules::WithoutLicence, "a run that does not have the task has no effect");
+broken! {
+    without_fences_a_superseded_run_writes:
+        WithoutFences, Plain => "a superseded run writes nothing",
+    without_comparison_what_is_over_changes:
+        WithoutComparison, Plain => "a terminal task never changes",
+    without_leases_two_hosts_run_it:
+        WithoutLeases, Plain => "at most one host that takes itself for alive runs it",
+    without_a_margin_a_host_takes_itself_for_alive_that_is_not:
+        WithoutMargin, Plain => "who takes itself for alive is alive",
+    without_the_policy_what_is_not_declared_begins_twice:
+        WithoutPolicy, Plain => "what is not declared does not begin twice",
+    without_moving_fences_a_superseded_run_appends:
+        WithoutMovingFence, Resumes => "a run that does not have the task appends nothing",
+    without_a_fence_a_superseded_run_appends:
+        WithoutJournalFence, Resumes => "a run that does not have the task appends nothing",
+    without_nobody_a_parked_task_is_claimed:
+        WithoutNobody, Resumes => "a parked task belongs to no host",
+    without_the_state_of_a_parked_task_a_running_one_is_woken:
+        WithoutParked, Resumes => "a run that does not have the task has no effect",
+    without_a_durable_intent_nothing_shows_an_effect:
+        WithoutIntent, Resumes => "nothing happens again without a trace of the first time",
+    without_a_licence_a_superseded_run_has_effects:
+        WithoutLicence, Resumes => "a run that does not have the task has no effect",
 }

@@ -3,6 +3,7 @@
 use crate::schema::Schema;
 use crate::stateless::{TASKS, VERSION, enveloped, everything, key, tasks};
 use crate::tap::Conversation;
+use crate::tap::tests::found;
 use serde_json::{Value, json};
 
 /// A conversation with this request, under the id 7; `None` if there is no schema.
@@ -12,17 +13,6 @@ fn asked(method: &str, params: &Value, capabilities: &Value) -> Option<Conversat
     let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     conversation.from_client(request.to_string().as_bytes());
     Some(conversation)
-}
-
-fn said(conversation: &mut Conversation, message: &Value) -> String {
-    let verdict = conversation.from_host(message.to_string().as_bytes());
-    verdict.expect("a verdict").problems.join("\n")
-}
-
-/// Asserts that `problem` is found, or that there is none if it is empty.
-fn found(problems: &str, problem: &str, of: &Value) {
-    assert_eq!(problems.is_empty(), problem.is_empty(), "{of}: {problems}");
-    assert!(problems.contains(problem), "{problem} in {problems}");
 }
 
 /// A valid result of this type, with these members.
@@ -108,7 +98,7 @@ fn results_are_judged_by_what_was_asked() {
     ] {
         let Some(mut conversation) = asked(method, params, &everything()) else { return };
         let message = json!({"jsonrpc": "2.0", "id": 7, "result": result});
-        found(&said(&mut conversation, &message), problem, &message);
+        found(&mut conversation, &message, problem);
     }
 }
 
@@ -135,7 +125,7 @@ fn a_client_gets_only_what_its_own_request_declared() {
     ] {
         let Some(mut conversation) = asked(method, params, &capabilities) else { return };
         let message = json!({"jsonrpc": "2.0", "id": 7, "result": result});
-        found(&said(&mut conversation, &message), problem, &message);
+        found(&mut conversation, &message, problem);
     }
 }
 
@@ -163,7 +153,7 @@ fn errors_have_the_codes_and_the_statuses_of_the_revision() {
             error["data"] = data.clone();
         }
         let message = json!({"jsonrpc": "2.0", "id": 7, "error": error});
-        found(&said(&mut conversation, &message), problem, &json!([status, message]));
+        found(&mut conversation, &message, problem);
     }
     for (message, problem) in [
         (json!({"jsonrpc": "2.0", "error": {"code": -32020, "message": "no"}}), "26J-6"),
@@ -171,7 +161,7 @@ fn errors_have_the_codes_and_the_statuses_of_the_revision() {
         (json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "busy"}}), ""),
     ] {
         let Some(mut conversation) = asked("tools/list", &json!({}), &json!({})) else { return };
-        found(&said(&mut conversation, &message), problem, &message);
+        found(&mut conversation, &message, problem);
     }
 }
 
@@ -206,7 +196,7 @@ fn what_comes_beside_the_answer_belongs_to_the_request_and_comes_before_it() {
         (log("error"), "26C-4"),
         (answer, "26J-3"),
     ] {
-        found(&said(&mut conversation, &message), problem, &message);
+        found(&mut conversation, &message, problem);
     }
 }
 
@@ -231,14 +221,14 @@ fn a_stream_for_listening_carries_what_it_was_granted_and_nothing_else() {
         (json!({"promptsListChanged": true}), "26SUB-2"),
     ] {
         let Some(mut conversation) = fresh() else { return };
-        found(&said(&mut conversation, &granting(granted.clone())), problem, &granted);
+        found(&mut conversation, &granting(granted.clone()), problem);
     }
     let tools = told("tools/list_changed", json!(7), json!({}));
     let Some(mut conversation) = fresh() else { return };
-    found(&said(&mut conversation, &tools), "26SUB-2", &tools);
-    found(&said(&mut conversation, &end(json!(7))), "26SUB-2", &tools);
+    found(&mut conversation, &tools, "26SUB-2");
+    found(&mut conversation, &end(json!(7)), "26SUB-2");
     let Some(mut conversation) = fresh() else { return };
-    assert_eq!(said(&mut conversation, &granting(json!({"toolsListChanged": true, "taskIds": ["t"]}))), "");
+    found(&mut conversation, &granting(json!({"toolsListChanged": true, "taskIds": ["t"]})), "");
     for (message, problem) in [
         (granting(json!({})), "26SUB-2"),
         (tools, ""),
@@ -250,7 +240,7 @@ fn a_stream_for_listening_carries_what_it_was_granted_and_nothing_else() {
         (told("progress", json!(7), json!({"progressToken": 1, "progress": 1})), "26SUB-2"),
         (end(json!("7")), "26SUB-5"),
     ] {
-        found(&said(&mut conversation, &message), problem, &message);
+        found(&mut conversation, &message, problem);
     }
 }
 
@@ -263,7 +253,7 @@ fn both_kinds_share_a_pipe_and_each_message_is_judged_by_its_own_request() {
         "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
         "serverInfo": {"name": "toolyard", "version": "1"},
     }});
-    assert_eq!(said(&mut conversation, &initialized), "");
+    found(&mut conversation, &initialized, "");
     let list = |id: i64, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params}).to_string()
     };
@@ -271,10 +261,10 @@ fn both_kinds_share_a_pipe_and_each_message_is_judged_by_its_own_request() {
     conversation.from_client(list(2, enveloped(json!({}), &json!({}))).as_bytes());
     let cached = result("complete", json!({"tools": [], "ttlMs": 0, "cacheScope": "public"}));
     let answer = |id: i64, result: &Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
-    found(&said(&mut conversation, &answer(1, &cached)), "J-9", &cached);
-    found(&said(&mut conversation, &answer(2, &cached)), "", &cached);
-    found(&said(&mut conversation, &answer(1, &json!({"tools": []}))), "", &cached);
+    found(&mut conversation, &answer(1, &cached), "J-9");
+    found(&mut conversation, &answer(2, &cached), "");
+    found(&mut conversation, &answer(1, &json!({"tools": []})), "");
     // A request of the host belongs to the session.
     let ping = json!({"jsonrpc": "2.0", "id": "s-1", "method": "ping"});
-    found(&said(&mut conversation, &ping), "", &ping);
+    found(&mut conversation, &ping, "");
 }
