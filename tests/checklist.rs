@@ -1,7 +1,7 @@
 //! Every clause in `host/docs/spec` is cited by a test: in its name, as `t_12_` or `_26t_12_`, or in a
 //! comment or string, as `T-12` or `26T-12`. Every id that sources, tests and docs cite has its anchor there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use toolyard_tests::guests::root;
 
@@ -27,7 +27,10 @@ struct Spec {
 
 impl Spec {
     fn read() -> Self {
-        Self::of(pages().values().map(String::as_str))
+        let files = files(&[PAGES]);
+        Self::of(
+            files.iter().filter(|(name, _)| extension(name) == Some("md")).map(|(_, text)| text.as_str()),
+        )
     }
 
     fn of<'a>(pages: impl Iterator<Item = &'a str>) -> Self {
@@ -124,14 +127,6 @@ fn anchors(page: &str) -> impl Iterator<Item = &str> {
     page.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"').map(|(id, _)| id))
 }
 
-/// The pages of the clauses, by name.
-fn pages() -> BTreeMap<String, String> {
-    let files = files(&[PAGES]).into_iter();
-    let pages: BTreeMap<_, _> = files.filter(|(name, _)| extension(name) == Some("md")).collect();
-    assert!(pages.len() > 3, "{PAGES}");
-    pages
-}
-
 /// The text files in these folders, by name.
 fn files(folders: &[&str]) -> Vec<(String, String)> {
     let listed = std::process::Command::new("git")
@@ -171,6 +166,7 @@ fn extension(name: &str) -> Option<&str> {
 #[test]
 fn every_clause_is_cited_by_a_test() {
     let spec = Spec::read();
+    assert!(spec.clauses.len() > 200, "{PAGES}");
     let cited: BTreeSet<_> = test_sources().iter().flat_map(|text| spec.cited(text)).collect();
     let uncited: Vec<_> = spec.clauses.difference(&cited).map(String::as_str).collect();
     assert!(uncited.is_empty(), "no test cites {uncited:?}");
@@ -189,25 +185,6 @@ fn every_cited_id_has_an_anchor() {
         }
     }
     assert!(dangling.is_empty(), "no anchor in {PAGES} for {dangling:#?}");
-}
-
-/// The links of a text to an anchor of these pages, as page and anchor. `name` is the page itself.
-fn links<'a>(name: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
-    let anchored = targets.filter_map(|target| target.split_once('#'));
-    anchored.map(|(page, anchor)| (if page.is_empty() { name } else { page }, anchor)).collect()
-}
-
-#[test]
-fn links_between_the_clauses_lead_to_anchors() {
-    let pages = pages();
-    for (name, text) in &pages {
-        for (page, anchor) in links(name.rsplit('/').next().unwrap_or_default(), text) {
-            let target = pages.get(&format!("{PAGES}/{page}"));
-            let found = target.is_some_and(|target| anchors(target).any(|known| known == anchor));
-            assert!(found, "{name}: no {page}#{anchor}");
-        }
-    }
 }
 
 /// The names of all end-to-end attacks, as given to `attacks!` and `fails!`.
