@@ -125,7 +125,7 @@ fn together(needs: Vec<Value>) -> Value {
 }
 
 /// The reason why a question has no answer, in words.
-pub fn why(what: &str, error: &AskError) -> String {
+fn why(what: &str, error: &AskError) -> String {
     let why = match error {
         AskError::Unsupported(what) => format!("not supported by this client: {what}"),
         AskError::TimedOut => "no answer came in time".to_owned(),
