@@ -16,11 +16,22 @@ const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 #[tokio::test]
 async fn the_referrers_api_replaces_the_tag() {
     let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::with_referrers(&server.host).await;
+    let proxy = Proxy::before(&server.host).await;
     let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    let digest = artifact.digest();
+    // A registry with the API says that it has read the subject, and lists what is about it.
+    proxy.faults().add(Method::PUT, "", Fault::Header("oci-subject", digest.to_string()));
     client().push(&reference, &artifact).await.expect("pushed");
+    let has_subject = |body: &[u8]| {
+        serde_json::from_slice(body).is_ok_and(|manifest: serde_json::Value| manifest["subject"].is_object())
+    };
+    let carrier = proxy.seen().into_iter().find(|seen| has_subject(&seen.body)).expect("a carrier").body;
+    let manifests = [descriptor(MANIFEST, &carrier)];
+    let list = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests }).to_string();
+    let list = Fault::Answer(200, Vec::new(), list.into_bytes());
+    proxy.faults().add(Method::GET, format!("/referrers/{digest}"), list);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
-    let tag = format!("/manifests/sha256-{}", artifact.digest().hex());
+    let tag = format!("/manifests/sha256-{}", digest.hex());
     assert!(!proxy.lines().iter().any(|line| line.ends_with(&tag)), "{:?}", proxy.lines());
 }
 
