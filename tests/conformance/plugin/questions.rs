@@ -36,11 +36,6 @@ impl Asking {
     }
 }
 
-/// The client lacks these capabilities.
-pub fn lacking(what: &Value) -> Asking {
-    Asking::Lacking(what.clone())
-}
-
 /// A form for the user.
 pub fn form(key: &str, message: &str, properties: Value, required: &[&str]) -> Asked {
     let schema = json!({ "type": "object", "properties": properties, "required": required });

@@ -110,7 +110,7 @@ fn two_at_once() -> Result<String, Asking> {
 /// Asks as a plain call, then works as a task.
 fn name_then_task() -> Result<String, Asking> {
     let is_task = || questions::call_info()["taskId"].is_string();
-    let lacking = || questions::lacking(&json!({ "extensions": { TASKS: {} } }));
+    let lacking = || Asking::Lacking(json!({ "extensions": { TASKS: {} } }));
     // Do not ask a client whose call cannot become a task afterwards.
     if !is_task() && !questions::client_capabilities()["extensions"][TASKS].is_object() {
         return Err(lacking());
