@@ -1,9 +1,13 @@
 //! Every clause in `host/docs/spec` is cited by a test: in its name, as `t_12_` or `_26t_12_`, or in a
 //! comment or string, as `T-12` or `26T-12`. Every id that sources, tests and docs cite has its anchor there.
 
+#[path = "tidy/files.rs"]
+mod tracked_files;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use toolyard_tests::guests::root;
+use tracked_files::tracked;
 
 /// The folder of the clauses.
 const PAGES: &str = "host/docs/spec";
@@ -129,18 +133,11 @@ fn anchors(page: &str) -> impl Iterator<Item = &str> {
 
 /// The text files in these folders, by name.
 fn files(folders: &[&str]) -> Vec<(String, String)> {
-    let listed = std::process::Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .args(folders)
-        .current_dir(root())
-        .output()
-        .expect("git runs");
-    assert!(listed.status.success(), "git ls-files");
-    let listed = String::from_utf8(listed.stdout).expect("plain names");
-    // Git lists a deleted file until the deletion is committed.
-    let texts =
-        listed.lines().filter_map(|name| Some((name, std::fs::read_to_string(root().join(name)).ok()?)));
-    texts.map(|(name, text)| (name.to_owned(), text)).collect()
+    let texts = tracked(folders).into_iter().filter_map(|path| {
+        let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+        Some((name, std::fs::read_to_string(path).ok()?))
+    });
+    texts.collect()
 }
 
 /// The part of a file that is tests or test support.

@@ -4,6 +4,9 @@
 #[path = "tidy/events.rs"]
 mod events;
 
+#[path = "tidy/files.rs"]
+mod files;
+
 #[path = "tidy/formats.rs"]
 mod formats;
 
@@ -16,6 +19,7 @@ mod price_list;
 #[path = "tidy/recipes.rs"]
 mod recipes;
 
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toolyard_tests::guests::root;
@@ -57,36 +61,27 @@ const LONG_FILES: [(&str, &str); 3] = [
 
 const MOST_LINES: usize = 600;
 
-fn manifests() -> BTreeMap<String, toml::Table> {
-    let root = root();
-    let text = std::fs::read_to_string(root.join("Cargo.toml")).expect("the workspace manifest");
-    let workspace: toml::Table = text.parse().expect("TOML");
-    let members = workspace["workspace"]["members"].as_array().expect("members");
-    let mut folders = Vec::new();
-    for member in members.iter().filter_map(toml::Value::as_str) {
-        match member.strip_suffix("/*") {
-            Some(parent) => folders.extend(subfolders(&root.join(parent))),
-            None => folders.push(root.join(member)),
-        }
-    }
-    folders
-        .into_iter()
-        .map(|folder| {
-            let text = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
-            let manifest: toml::Table = text.parse().expect("TOML");
-            (manifest["package"]["name"].as_str().expect("a name").to_owned(), manifest)
-        })
-        .collect()
+/// The packages of the workspace, and what they depend on at run time and to build.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
+    let packages = list(&metadata["packages"]).into_iter().map(|package| {
+        let used = list(&package["dependencies"]).into_iter().filter(|used| used["kind"] != "dev");
+        (name(&package), used.map(|used| name(&used)).collect())
+    });
+    packages.collect()
 }
 
 fn subfolders(parent: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(parent).expect("a folder");
     entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
-}
-
-fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
-    let table = |key: &str| manifest.get(key).and_then(toml::Value::as_table).cloned().unwrap_or_default();
-    table("dependencies").keys().chain(table("build-dependencies").keys()).cloned().collect()
 }
 
 /// The name of a package in the picture of the crates.
@@ -107,10 +102,8 @@ fn drawn_edges(page: &str) -> BTreeSet<(&str, &str)> {
 
 #[test]
 fn the_crates_depend_on_each_other_as_the_picture_says() {
-    let manifests = manifests();
-    let used: BTreeMap<_, _> =
-        manifests.iter().map(|(name, manifest)| (name, dependencies(manifest))).collect();
-    let edges = used.iter().flat_map(|(from, used)| {
+    let dependencies = dependencies();
+    let edges = dependencies.iter().flat_map(|(from, used)| {
         let crates = used.iter().filter(|used| used.starts_with("toolyard"));
         crates.map(|to| (crate_name(from), crate_name(to)))
     });
@@ -123,8 +116,7 @@ fn the_crates_depend_on_each_other_as_the_picture_says() {
 
 #[test]
 fn only_these_crates_use_the_heavy_dependencies() {
-    for (name, manifest) in manifests() {
-        let used = dependencies(&manifest);
+    for (name, used) in dependencies() {
         for (heavy, users) in HEAVY {
             let may_use = users.split(' ').any(|user| user == crate_name(&name));
             assert!(may_use || !used.contains(heavy), "{name} must not depend on {heavy}");
@@ -132,25 +124,9 @@ fn only_these_crates_use_the_heavy_dependencies() {
     }
 }
 
-/// Paths that git tracks or would track: files, and symbolic links to files or folders.
-fn tracked() -> Vec<PathBuf> {
-    let listed = std::process::Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root())
-        .output()
-        .expect("git runs");
-    assert!(listed.status.success(), "git ls-files");
-    String::from_utf8(listed.stdout)
-        .expect("plain names")
-        .lines()
-        .map(|line| root().join(line))
-        .filter(|path| path.exists())
-        .collect()
-}
-
-/// The files among them.
+/// The files of the repository.
 fn sources() -> Vec<PathBuf> {
-    tracked().into_iter().filter(|path| path.is_file()).collect()
+    files::tracked(&[]).into_iter().filter(|path| path.is_file()).collect()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Pages: their links, the paths that they name, their words, and the lists of pages of the console.
 
-use super::tracked;
+use super::files::tracked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toolyard_tests::guests::root;
@@ -25,7 +25,7 @@ struct Tree {
 impl Tree {
     fn of_repository() -> Self {
         let path = |file: &Path| file.strip_prefix(root()).expect("below the root").display().to_string();
-        let files: Vec<String> = tracked().iter().map(|file| path(file)).collect();
+        let files: Vec<String> = tracked(&[]).iter().map(|file| path(file)).collect();
         let pages = files.iter().filter(|file| file.ends_with(".md"));
         let text = |page: &String| std::fs::read_to_string(root().join(page)).expect("text");
         let pages = pages.map(|page| (page.clone(), text(page))).collect();

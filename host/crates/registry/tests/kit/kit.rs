@@ -68,10 +68,15 @@ pub fn client() -> Client {
 
 /// A client whose docker configuration has this password for this registry. The folder holds that file.
 pub fn client_with(host: &str, user: &str, password: &str) -> (Client, tempfile::TempDir) {
+    client_of(host, &serde_json::json!({ "username": user, "password": password }))
+}
+
+/// A client whose docker configuration has this entry for this registry. The folder holds that file.
+pub fn client_of(host: &str, entry: &serde_json::Value) -> (Client, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("config.json");
-    let entry = serde_json::json!({ "auths": { host: { "username": user, "password": password } } });
-    std::fs::write(&file, entry.to_string()).expect("written");
+    let config = serde_json::json!({ "auths": { host: entry } });
+    std::fs::write(&file, config.to_string()).expect("written");
     let store = Store::new(vec![file]);
     let client = Client::new(Settings { credentials: store, ..settings() }).expect("a client");
     (client, folder)
