@@ -108,11 +108,15 @@ impl Ragged {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::column::Kind;
 
-    fn profiled(text: &str) -> Profile {
+    pub const SALES: &str =
+        "day,amount,paid,note\n2026-01-02,10,yes,a|b\n2026-01-01,20.5,no,\n2026-01-03,NA,yes,\"c\nd\"\n";
+
+    /// A profile with five top values, in the dialect that the text has by its look.
+    pub fn profiled(text: &str) -> Profile {
         let dialect = Dialect::settle(text, None, None).expect("no delimiter is given");
         profiled_as(dialect, text)
     }

@@ -124,16 +124,11 @@ fn cell(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::Dialect;
-    use crate::profile::profile;
+    use crate::profile::tests::{SALES, profiled};
 
     fn rendered(text: &str) -> String {
-        let dialect = Dialect::settle(text, None, None).expect("no delimiter is given");
-        table(&profile(text, dialect, 5, &mut |_| false).expect("the text can be read"))
+        table(&profiled(text))
     }
-
-    const SALES: &str =
-        "day,amount,paid,note\n2026-01-02,10,yes,a|b\n2026-01-01,20.5,no,\n2026-01-03,NA,yes,\"c\nd\"\n";
 
     #[test]
     fn the_table_is_one_line_a_column() {

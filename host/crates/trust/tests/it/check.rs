@@ -1,6 +1,6 @@
 //! The check of a component when the host loads it: each row of the table in `toolyard-lock.md`.
 
-use crate::signed::{bytes, component, manifest, manifest_bundle, private, public, simple};
+use crate::signed::{bytes, component, manifest, private, provenance, public, simple};
 use toolyard_trust::Digest;
 use toolyard_trust::key::{PrivateKey, PublicKey};
 use toolyard_trust::lock::{Entry, Refusal, Signer};
@@ -44,14 +44,6 @@ fn entry() -> Entry {
 fn unsigned() -> Entry {
     let signer = Signer::None { accepted: "2026-11-24".to_owned() };
     Entry { source: "file:/tmp/fetch.wasm".to_owned(), manifest: None, signer, ..entry() }
-}
-
-fn provenance() -> Provenance {
-    Provenance {
-        manifest: Some(bytes("manifest.json")),
-        signatures: vec![simple(), manifest_bundle()],
-        keys: vec![public("cosign2.pub"), public("cosign3.pub")],
-    }
 }
 
 fn policy(keys: &[PublicKey], require: Requirement) -> Policy {
@@ -192,7 +184,7 @@ fn a_file_is_checked_by_the_signature_over_its_bytes() {
     let blob = Signature::Bundle(bytes("component.cosign3.bundle.json"));
     let provenance = Provenance { manifest: None, signatures: vec![blob.clone()], ..provenance() };
     assert_eq!(check(&file, &provenance), Ok(()));
-    assert!(check(&entry(), &Provenance { signatures: vec![blob], ..self::provenance() }).is_err());
+    assert!(check(&entry(), &Provenance { signatures: vec![blob], ..crate::signed::provenance() }).is_err());
 }
 
 #[test]

@@ -1,18 +1,10 @@
 //! The provenance file.
 
-use crate::signed::{bytes, manifest_bundle, public, pulled, simple};
+use crate::signed::{manifest_bundle, provenance, public, pulled, simple};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolyard_trust::provenance::{MAX_KEYS, MAX_PROVENANCE, Provenance, ProvenanceError};
 use toolyard_trust::signature::{MAX_SIGNATURES, Signature};
-
-fn provenance() -> Provenance {
-    Provenance {
-        manifest: Some(bytes("manifest.json")),
-        signatures: vec![simple(), manifest_bundle()],
-        keys: vec![public("cosign2.pub"), public("cosign3.pub")],
-    }
-}
 
 /// The text of a file after a change.
 fn changed(change: impl FnOnce(&mut Value)) -> Result<Provenance, ProvenanceError> {
