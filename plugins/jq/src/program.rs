@@ -123,27 +123,6 @@ mod tests {
     }
 
     #[test]
-    fn compiles_what_is_jq() {
-        let programs = [
-            ".",
-            ".a.b[0]?",
-            "map(select(.x > $known)) | group_by(.y) | length",
-            "reduce .[] as $x (0; . + $x)",
-            "def f(x): x | x; f(.+1)",
-            "[limit(3; repeat(.))]",
-            r#""\(.a) and \(.b)" | ascii_upcase | test("A.*B")"#,
-            "if . then 1 elif 2 then 3 else 4 end",
-            "try error(\"x\") catch .",
-            "now | todate, @base64, (\"a,b\" | split(\",\"))",
-        ];
-        for program in programs {
-            if let Err(message) = Program::compile(program, ["known"].into_iter()) {
-                panic!("{program}: {message}");
-            }
-        }
-    }
-
-    #[test]
     fn errors_show_their_place_in_lines_and_characters() {
         assert_eq!(
             error(".a | foo(1)"),

@@ -167,6 +167,12 @@ mod tests {
         check("try error(\"e\") catch .", "null", &["\"e\""]);
         check("\"x\" * 3, (\"a-b\" | split(\"-\"))", "null", &["\"xxx\"", "[\"a\",\"b\"]"]);
         check("1, halt, 2", "null", &["1"]);
+        check("reduce .[] as $x (0; . + $x)", "[1,2]", &["3"]);
+        check("def f(x): x | x; f(.+1)", "1", &["3"]);
+        check("[limit(3; repeat(.))]", "1", &["[1,1,1]"]);
+        check(r#""\(.a) and \(.b)" | ascii_upcase | test("A.*B")"#, r#"{"a":"a","b":"b"}"#, &["true"]);
+        check("if . then 1 elif 2 then 3 else 4 end", "true", &["1"]);
+        check("(now | todate | type), @base64", "\"a\"", &["\"string\"", "\"YQ==\""]);
         // Big numbers keep their digits.
         check(".", "12345678901234567890123", &["12345678901234567890123"]);
         check(". + 1", "9223372036854775807", &["9223372036854775808"]);

@@ -1,7 +1,7 @@
 //! Signatures in both carriers.
 
 use crate::kit::{
-    Access, Fault, Proxy, Server, artifact, client, descriptor, failure, put, put_blob, reference,
+    Access, Fault, Proxy, Server, artifact, client, descriptor, failure, published, put, put_blob, reference,
     signatures, signed_artifact,
 };
 use http::Method;
@@ -37,10 +37,9 @@ async fn the_referrers_api_replaces_the_tag() {
 
 #[tokio::test]
 async fn a_page_for_people_is_not_a_list_of_referrers() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::before(&server.host).await;
-    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
-    client().push(&reference, &artifact).await.expect("pushed");
+    let Some((_server, proxy, reference, artifact)) = published(signed_artifact("fetch")).await else {
+        return;
+    };
     let page = Fault::Answer(200, Vec::new(), b"<html>".to_vec());
     proxy.faults().add(Method::GET, format!("/referrers/{}", artifact.digest()), page);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
@@ -79,10 +78,7 @@ async fn a_list_that_another_push_replaces_is_written_again() {
 
 #[tokio::test]
 async fn a_list_of_referrers_that_cannot_be_read_is_an_error_and_not_an_unsigned_artifact() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::before(&server.host).await;
-    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
-    client().push(&reference, &artifact).await.expect("pushed");
+    let Some((_server, proxy, reference, _)) = published(signed_artifact("fetch")).await else { return };
     proxy.faults().add(Method::GET, ".sig", Fault::Answer(503, Vec::new(), Vec::new()));
     let text = failure(client().pull(&reference).await);
     assert!(text.contains("answered with the status 503"), "{text}");

@@ -96,3 +96,12 @@ pub fn descriptor(media_type: &str, bytes: &[u8]) -> serde_json::Value {
     let digest = Digest::of(bytes).to_string();
     serde_json::json!({ "mediaType": media_type, "digest": digest, "size": bytes.len() })
 }
+
+/// A registry with this artifact, a proxy before it, the address by way of the proxy, and the artifact.
+pub async fn published(artifact: Artifact) -> Option<(Server, Proxy, Reference, Artifact)> {
+    let server = Server::start(Access::Open)?;
+    let proxy = Proxy::before(&server.host).await;
+    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
+    let reference = reference(&proxy.host, "acme/fetch:1");
+    Some((server, proxy, reference, artifact))
+}
