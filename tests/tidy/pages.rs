@@ -1,4 +1,4 @@
-//! Pages: their links, the paths that they name, their words, and the lists of pages of the console.
+//! Pages: their links, the paths that they name, and their words.
 
 use super::files::tracked;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,26 +190,4 @@ fn the_docs_have_at_most_90_000_words() {
     let words = docs.flat_map(|(_, text)| text.split_whitespace());
     let count = words.filter(|word| word.contains(char::is_alphanumeric)).count();
     assert!(count <= 90_000, "the docs have {count} words");
-}
-
-/// Each page of the console's menu is in the lists of pages that its tests walk, and has a key.
-#[test]
-fn each_page_of_the_console_s_menu_is_tested_and_has_a_key() {
-    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("text");
-    let html = read("host/crates/console/src/html.rs");
-    let (_, menu) = html.split_once("const MENU").expect("the menu");
-    let (menu, _) = menu.split_once("];").expect("its end");
-    let pages: BTreeSet<&str> = menu.lines().filter_map(|line| line.split('"').nth(1)).collect();
-    assert!(pages.len() > 5, "{pages:?}");
-    for (file, list) in [
-        ("tests/console/browser.mjs", "const PAGES"),
-        ("tests/it/console.rs", "let paths = ["),
-        ("host/crates/console/assets/console.js", "const goTo"),
-    ] {
-        let text = read(file);
-        let (_, list) = text.split_once(list).expect("the list");
-        let (list, _) = list.split_once(';').expect("its end");
-        let missing: Vec<_> = pages.iter().filter(|page| !list.contains(&format!("\"{page}\""))).collect();
-        assert!(missing.is_empty(), "{file} has no {missing:?}");
-    }
 }

@@ -12,20 +12,6 @@ fn pinned(key: &PublicKey) -> Signer {
     Signer::Key { fingerprint: key.fingerprint(), file: None }
 }
 
-/// A component that a host is about to load.
-struct Loaded<'a> {
-    digest: Digest,
-    grants: &'a [String],
-    provenance: Option<&'a [u8]>,
-}
-
-/// All checks that a host makes of a component.
-fn load(entry: &Entry, loaded: &Loaded<'_>, policy: &Policy) -> Result<(), Refusal> {
-    entry.check_component(loaded.digest)?;
-    entry.check_grants(loaded.grants)?;
-    entry.check_signature(loaded.provenance, policy)
-}
-
 /// An entry of the component in the fixtures, which cosign 3 signed.
 fn entry() -> Entry {
     Entry {
@@ -57,21 +43,15 @@ fn check(entry: &Entry, provenance: &Provenance) -> Result<(), Refusal> {
 }
 
 fn check_by(entry: &Entry, provenance: &Provenance, policy: &Policy) -> Result<(), Refusal> {
-    let provenance = provenance.to_json();
-    load(entry, &Loaded { digest: component(), grants: &entry.grants, provenance: Some(&provenance) }, policy)
-}
-
-fn check_without_provenance(entry: &Entry, policy: &Policy) -> Result<(), Refusal> {
-    load(entry, &Loaded { digest: component(), grants: &entry.grants, provenance: None }, policy)
+    entry.check_component(component())?;
+    entry.check_signature(Some(&provenance.to_json()), policy)
 }
 
 #[test]
 fn the_component_of_the_entry_is_loaded_and_another_is_refused() {
     assert_eq!(check(&entry(), &provenance()), Ok(()));
     for entry in [entry(), unsigned()] {
-        let loaded =
-            Loaded { digest: Digest::of(b"other"), grants: &[], provenance: Some(&provenance().to_json()) };
-        let refused = load(&entry, &loaded, &Policy::default()).unwrap_err();
+        let refused = entry.check_component(Digest::of(b"other")).unwrap_err();
         assert!(matches!(refused, Refusal::OtherComponent { .. }));
         assert_eq!(
             refused.to_string(),
@@ -82,25 +62,21 @@ fn the_component_of_the_entry_is_loaded_and_another_is_refused() {
 
 #[test]
 fn wider_grants_are_refused_and_named_and_fewer_are_loaded() {
-    let load_with = |grants: &[String]| {
-        let loaded = Loaded { digest: component(), grants, provenance: None };
-        load(&unsigned(), &loaded, &Policy::default())
-    };
     let grants = ["env LANG", "fs:/data=./data:write", "http *"].map(str::to_owned);
     assert_eq!(
-        load_with(&grants).unwrap_err().to_string(),
+        unsigned().check_grants(&grants).unwrap_err().to_string(),
         "has grants that toolyard.lock does not list: fs:/data=./data:write, http *; remove them from fetch.toml, or \
          take them with `toolyard accept fetch`"
     );
-    assert_eq!(load_with(&grants[..1]), Ok(()));
+    assert_eq!(unsigned().check_grants(&grants[..1]), Ok(()));
 }
 
 #[test]
 fn an_unsigned_component_is_refused_only_if_the_policy_wants_a_signature() {
     for require in [Requirement::None, Requirement::FirstUse] {
-        assert_eq!(check_without_provenance(&unsigned(), &policy(&[], require)), Ok(()));
+        assert_eq!(unsigned().check_signature(None, &policy(&[], require)), Ok(()));
     }
-    let refused = check_without_provenance(&unsigned(), &policy(&[], Requirement::Always)).unwrap_err();
+    let refused = unsigned().check_signature(None, &policy(&[], Requirement::Always)).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "is unsigned, and the policy for file:/tmp/fetch.wasm demands a signature; pin its signer with `toolyard \
@@ -108,13 +84,13 @@ fn an_unsigned_component_is_refused_only_if_the_policy_wants_a_signature() {
     );
     let from_acme = Entry { source: entry().source, ..unsigned() };
     let keys = policy(&[public("cosign3.pub")], Requirement::None);
-    assert!(matches!(check_without_provenance(&from_acme, &keys), Err(Refusal::Unsigned { .. })));
+    assert!(matches!(from_acme.check_signature(None, &keys), Err(Refusal::Unsigned { .. })));
 }
 
 #[test]
 fn a_pinned_signer_is_required_whatever_the_policy_wants() {
     for require in [Requirement::None, Requirement::FirstUse, Requirement::Always] {
-        let refused = check_without_provenance(&entry(), &policy(&[], require)).unwrap_err();
+        let refused = entry().check_signature(None, &policy(&[], require)).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "has a pinned signer, and fetch.wasm.provenance.json is missing; `toolyard install` writes it again"
@@ -225,8 +201,7 @@ fn a_pinned_key_that_the_policy_does_not_name_is_refused() {
 
 #[test]
 fn a_provenance_that_cannot_be_read_is_refused() {
-    let loaded = Loaded { digest: component(), grants: &[], provenance: Some(b"{") };
-    let refused = load(&entry(), &loaded, &Policy::default()).unwrap_err();
+    let refused = entry().check_signature(Some(b"{"), &Policy::default()).unwrap_err();
     assert!(matches!(refused, Refusal::Provenance { error: ProvenanceError::Malformed(_), .. }));
     assert!(
         refused.to_string().starts_with("fetch.wasm.provenance.json: the provenance cannot be read: "),

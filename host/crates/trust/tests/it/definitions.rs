@@ -17,9 +17,6 @@ fn fetch(description: &str) -> Definition {
 fn a_digest_is_over_the_canonical_form() {
     let definition = fetch("Fetches a page.");
     assert_eq!(definition.digest(), Digest::of(canonical(&definition.value).as_bytes()));
-    let reordered = r#"{"inputSchema": {"required": ["url"], "type": "object",
-        "properties": {"url": {"type": "string"}}}, "description": "Fetches\u0020a page."}"#;
-    assert_eq!(tool("fetch", serde_json::from_str(reordered).unwrap()).digest(), definition.digest());
 }
 
 #[test]
