@@ -152,9 +152,8 @@ fn an_ignored_test_names_the_nightly_part_that_runs_it() {
     for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs")) {
         let name = path.strip_prefix(root()).expect("below the root").display().to_string();
         let text = std::fs::read_to_string(path).expect("text");
-        for (_, reason) in
-            text.match_indices(concat!("#[ign", "ore")).map(|(at, found)| text[at..].split_at(found.len()))
-        {
+        // In pieces, so that this file does not match itself.
+        for reason in text.split(concat!("#[ign", "ore")).skip(1) {
             let part = reason.strip_prefix(" = \"nightly: ").and_then(|part| Some(part.split_once('"')?.0));
             let prefixes = part.and_then(|part| parts.get(part));
             let prefixes =

@@ -131,27 +131,15 @@ fn another_manifest_than_the_locked_one_is_refused() {
 
 #[test]
 fn a_manifest_of_another_component_is_refused() {
-    let key = private("cosign3.key");
     let text = String::from_utf8(bytes("manifest.json")).unwrap();
-    let layer = format!(r#"{{"mediaType":"application/wasm","digest":"{}","size":142}}"#, component());
-    assert!(text.contains(&layer));
-    let others = [
-        text.replace(&layer, &layer.replace(&component().to_string(), &Digest::of(b"other").to_string())),
-        text.replace(&layer, &format!("{layer},{layer}")),
-        text.replace(&layer, ""),
-        "no JSON".to_owned(),
-    ];
-    for other in others {
-        let digest = Digest::of(other.as_bytes());
-        let entry = Entry { manifest: Some(digest), ..entry() };
-        let provenance = Provenance {
-            manifest: Some(other.into_bytes()),
-            signatures: vec![sign_bundle(key, digest)],
-            ..provenance()
-        };
-        let refused = check(&entry, &provenance).unwrap_err();
-        assert!(matches!(refused, Refusal::NotInManifest { .. }), "{refused}");
-    }
+    let other = text.replace(&component().to_string(), &Digest::of(b"other").to_string());
+    assert_ne!(text, other);
+    let digest = Digest::of(other.as_bytes());
+    let entry = Entry { manifest: Some(digest), ..entry() };
+    let signatures = vec![sign_bundle(private("cosign3.key"), digest)];
+    let provenance = Provenance { manifest: Some(other.into_bytes()), signatures, ..provenance() };
+    let refused = check(&entry, &provenance).unwrap_err();
+    assert!(matches!(refused, Refusal::NotInManifest { .. }), "{refused}");
 }
 
 #[test]
