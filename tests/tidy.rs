@@ -105,7 +105,7 @@ fn the_crates_depend_on_each_other_as_the_picture_says() {
     let dependencies = dependencies();
     let edges = dependencies.iter().flat_map(|(from, used)| {
         let crates = used.iter().filter(|used| used.starts_with("toolyard"));
-        crates.map(|to| (crate_name(from), crate_name(to)))
+        crates.map(move |to| (crate_name(from), crate_name(to)))
     });
     let undrawn = UNDRAWN_EDGES.into_iter();
     let undrawn = undrawn.flat_map(|(from, all)| all.split(' ').map(move |to| (from, to)));
