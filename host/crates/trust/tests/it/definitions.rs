@@ -79,7 +79,7 @@ fn each_changed_part_has_a_diff() {
 }
 
 #[test]
-fn added_and_removed_definitions_are_named() {
+fn added_and_removed_definitions_are_named_also_a_second_one_of_a_name() {
     let prompt = Definition { kind: Kind::Prompt, ..tool("fetch", json!({"description": "p"})) };
     let changes = compare(&[tool("gone", json!({}))], &[prompt, tool("new", json!({"description": "n"}))]);
     assert_eq!(
@@ -95,12 +95,8 @@ fn added_and_removed_definitions_are_named() {
             (Kind::Prompt, "fetch", Effect::Added)
         ]
     );
-}
-
-#[test]
-fn a_second_definition_of_a_name_is_a_change() {
-    let changes = compare(&[fetch("a")], &[fetch("a"), fetch("evil")]);
-    assert_eq!(changes.iter().map(|change| change.effect).collect::<Vec<_>>(), [Effect::Added]);
+    let second = compare(&[fetch("a")], &[fetch("a"), fetch("evil")]);
+    assert_eq!(second.iter().map(|change| change.effect).collect::<Vec<_>>(), [Effect::Added]);
 }
 
 #[test]
