@@ -1,9 +1,13 @@
 //! Every clause in `host/docs/spec` is cited by a test: in its name, as `t_12_` or `_26t_12_`, or in a
 //! comment or string, as `T-12` or `26T-12`. Every id that sources, tests and docs cite has its anchor there.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "tidy/files.rs"]
+mod tracked_files;
+
+use std::collections::BTreeSet;
 use std::path::Path;
 use toolyard_tests::guests::root;
+use tracked_files::tracked;
 
 /// The folder of the clauses.
 const PAGES: &str = "host/docs/spec";
@@ -27,7 +31,10 @@ struct Spec {
 
 impl Spec {
     fn read() -> Self {
-        Self::of(pages().values().map(String::as_str))
+        let files = files(&[PAGES]);
+        Self::of(
+            files.iter().filter(|(name, _)| extension(name) == Some("md")).map(|(_, text)| text.as_str()),
+        )
     }
 
     fn of<'a>(pages: impl Iterator<Item = &'a str>) -> Self {
@@ -124,28 +131,13 @@ fn anchors(page: &str) -> impl Iterator<Item = &str> {
     page.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"').map(|(id, _)| id))
 }
 
-/// The pages of the clauses, by name.
-fn pages() -> BTreeMap<String, String> {
-    let files = files(&[PAGES]).into_iter();
-    let pages: BTreeMap<_, _> = files.filter(|(name, _)| extension(name) == Some("md")).collect();
-    assert!(pages.len() > 3, "{PAGES}");
-    pages
-}
-
 /// The text files in these folders, by name.
 fn files(folders: &[&str]) -> Vec<(String, String)> {
-    let listed = std::process::Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .args(folders)
-        .current_dir(root())
-        .output()
-        .expect("git runs");
-    assert!(listed.status.success(), "git ls-files");
-    let listed = String::from_utf8(listed.stdout).expect("plain names");
-    // Git lists a deleted file until the deletion is committed.
-    let texts =
-        listed.lines().filter_map(|name| Some((name, std::fs::read_to_string(root().join(name)).ok()?)));
-    texts.map(|(name, text)| (name.to_owned(), text)).collect()
+    let texts = tracked(folders).into_iter().filter_map(|path| {
+        let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+        Some((name, std::fs::read_to_string(path).ok()?))
+    });
+    texts.collect()
 }
 
 /// The part of a file that is tests or test support.
@@ -171,6 +163,7 @@ fn extension(name: &str) -> Option<&str> {
 #[test]
 fn every_clause_is_cited_by_a_test() {
     let spec = Spec::read();
+    assert!(spec.clauses.len() > 200, "{PAGES}");
     let cited: BTreeSet<_> = test_sources().iter().flat_map(|text| spec.cited(text)).collect();
     let uncited: Vec<_> = spec.clauses.difference(&cited).map(String::as_str).collect();
     assert!(uncited.is_empty(), "no test cites {uncited:?}");
@@ -189,25 +182,6 @@ fn every_cited_id_has_an_anchor() {
         }
     }
     assert!(dangling.is_empty(), "no anchor in {PAGES} for {dangling:#?}");
-}
-
-/// The links of a text to an anchor of these pages, as page and anchor. `name` is the page itself.
-fn links<'a>(name: &'a str, text: &'a str) -> Vec<(&'a str, &'a str)> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
-    let anchored = targets.filter_map(|target| target.split_once('#'));
-    anchored.map(|(page, anchor)| (if page.is_empty() { name } else { page }, anchor)).collect()
-}
-
-#[test]
-fn links_between_the_clauses_lead_to_anchors() {
-    let pages = pages();
-    for (name, text) in &pages {
-        for (page, anchor) in links(name.rsplit('/').next().unwrap_or_default(), text) {
-            let target = pages.get(&format!("{PAGES}/{page}"));
-            let found = target.is_some_and(|target| anchors(target).any(|known| known == anchor));
-            assert!(found, "{name}: no {page}#{anchor}");
-        }
-    }
 }
 
 /// The names of all end-to-end attacks, as given to `attacks!` and `fails!`.

@@ -6,9 +6,6 @@ use std::path::Path;
 use std::process::Command;
 use toolyard_tests::guests::root;
 
-/// The variable from which Cargo takes flags for this target.
-const VARIABLE: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
-
 /// The flags for a compiler with this hash and host.
 fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -50,8 +47,6 @@ fn the_profile_is_for_one_compiler_and_one_machine() {
     let profile = with.iter().find_map(|flag| flag.strip_prefix("-Cprofile-use=")).expect("the profile");
     assert!(Path::new(profile).is_file(), "{profile}");
     assert!(with.contains(&"--cfg=profiled".to_owned()), "{with:?}");
-    let named = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
-    assert_eq!(named, VARIABLE, "the variable is that of the profile's machine");
 
     let none: Vec<String> = Vec::new();
     assert_eq!(flags(&script, "0123abcd", &host, "use"), none, "another rustc");
@@ -76,18 +71,6 @@ fn only_crates_of_a_call_are_compiled_with_the_profile() {
     let small = ["-C", "opt-level=1", "--cfg", "feature=\"a b\""];
     assert_eq!(wrapped(&[&small[..], &flags[..]].concat()), small);
     assert_eq!(wrapped(&flags), [""], "without a level");
-}
-
-#[test]
-fn whatever_builds_the_host_switches_the_profile_on_and_nothing_else_does() {
-    assert!(!root().join(".cargo").exists(), "a plain `cargo build` compiles plainly");
-    for name in "Makefile host/profile/record.sh tests/conformance/run.sh tests/load/bench.sh \
-                 tests/mutations/run.sh"
-        .split(' ')
-    {
-        let text = std::fs::read_to_string(root().join(name)).expect("text");
-        assert!(text.contains(VARIABLE) && text.contains("host/profile/flags.sh"), "{name}");
-    }
 }
 
 /// The features of each package that dependencies of these kinds enable.

@@ -1,16 +1,9 @@
-//! Pages: their links, the paths that they name, their length, and the lists of pages of the console.
+//! Pages: their links, the paths that they name, and their words.
 
-use super::tracked;
+use super::files::tracked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use toolyard_tests::guests::root;
-
-/// The most lines of a page in `host/docs`, without those of folded blocks.
-const MAX_PAGE_LINES: usize = 250;
-
-/// The most words of all pages in `host/docs` and of `OTHER_DOCS` together. Bars of tables and marks of lists do not
-/// count.
-const MAX_WORDS: usize = 90_000;
 
 /// The pages outside of `host/docs` that are documentation too.
 const OTHER_DOCS: [&str; 4] = ["CONTRIBUTING.md", "README.md", "SECURITY.md", "host/ARCHITECTURE.md"];
@@ -32,7 +25,7 @@ struct Tree {
 impl Tree {
     fn of_repository() -> Self {
         let path = |file: &Path| file.strip_prefix(root()).expect("below the root").display().to_string();
-        let files: Vec<String> = tracked().iter().map(|file| path(file)).collect();
+        let files: Vec<String> = tracked(&[]).iter().map(|file| path(file)).collect();
         let pages = files.iter().filter(|file| file.ends_with(".md"));
         let text = |page: &String| std::fs::read_to_string(root().join(page)).expect("text");
         let pages = pages.map(|page| (page.clone(), text(page))).collect();
@@ -164,18 +157,6 @@ fn unknown_targets(page: &str, makefile: &str) -> Vec<String> {
     words.filter(|target| !has(target)).map(str::to_owned).collect()
 }
 
-/// The lines of a page that are not in a folded block.
-fn visible_lines(page: &str) -> usize {
-    let mut is_folded = false;
-    let visible = page.lines().filter(|line| {
-        is_folded |= line.starts_with("<details>");
-        let is_visible = !is_folded;
-        is_folded &= *line != "</details>";
-        is_visible
-    });
-    visible.count()
-}
-
 #[test]
 fn links_lead_to_files_folders_and_headings() {
     let tree = Tree::of_repository();
@@ -200,63 +181,13 @@ fn targets_of_make_that_pages_name_exist() {
     }
 }
 
-#[test]
-fn pages_of_the_documentation_are_short() {
-    for (page, text) in &Tree::of_repository().pages {
-        let is_short = !page.starts_with("host/docs/") || visible_lines(text) <= MAX_PAGE_LINES;
-        assert!(is_short, "{page}: split a page of more than {MAX_PAGE_LINES} lines");
-    }
-}
-
-/// The texts between spaces that have a letter or a digit.
-fn words(page: &str) -> usize {
-    page.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
-}
-
+/// Bars of tables and marks of lists do not count.
 #[test]
 fn the_docs_have_at_most_90_000_words() {
-    let tree = Tree::of_repository();
     let is_doc = |page: &str| page.starts_with("host/docs/") || OTHER_DOCS.contains(&page);
-    let docs = tree.pages.iter().filter(|(page, _)| is_doc(page));
-    let mut counts: Vec<(usize, &str)> = docs.map(|(page, text)| (words(text), page.as_str())).collect();
-    counts.sort_unstable_by(|one, other| other.cmp(one));
-    let total: usize = counts.iter().map(|(words, _)| words).sum();
-    let longest = &counts[..counts.len().min(10)];
-    assert!(
-        total <= MAX_WORDS,
-        "the docs have {total} words, more than {MAX_WORDS}; the longest: {longest:#?}"
-    );
-}
-
-#[test]
-fn bars_and_marks_do_not_count_as_words() {
-    assert_eq!(words("| a | 2 |\n| --- | ---: |\n\n- b - `c` \u{b7} d.\n"), 5);
-}
-
-#[test]
-fn folded_lines_do_not_count() {
-    let page = "a\n<details><summary>C</summary>\n\n```c\nb\n```\n\n</details>\nc\n";
-    assert_eq!(visible_lines(page), 2);
-}
-
-/// Each page of the console's menu is in the lists of pages that its tests walk, and has a key.
-#[test]
-fn each_page_of_the_console_s_menu_is_tested_and_has_a_key() {
-    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("text");
-    let html = read("host/crates/console/src/html.rs");
-    let (_, menu) = html.split_once("const MENU").expect("the menu");
-    let (menu, _) = menu.split_once("];").expect("its end");
-    let pages: BTreeSet<&str> = menu.lines().filter_map(|line| line.split('"').nth(1)).collect();
-    assert!(pages.len() > 5, "{pages:?}");
-    for (file, list) in [
-        ("tests/console/browser.mjs", "const PAGES"),
-        ("tests/it/console.rs", "let paths = ["),
-        ("host/crates/console/assets/console.js", "const goTo"),
-    ] {
-        let text = read(file);
-        let (_, list) = text.split_once(list).expect("the list");
-        let (list, _) = list.split_once(';').expect("its end");
-        let missing: Vec<_> = pages.iter().filter(|page| !list.contains(&format!("\"{page}\""))).collect();
-        assert!(missing.is_empty(), "{file} has no {missing:?}");
-    }
+    let pages = Tree::of_repository().pages;
+    let docs = pages.iter().filter(|(page, _)| is_doc(page));
+    let words = docs.flat_map(|(_, text)| text.split_whitespace());
+    let count = words.filter(|word| word.contains(char::is_alphanumeric)).count();
+    assert!(count <= 90_000, "the docs have {count} words");
 }

@@ -180,29 +180,22 @@ mod tests {
     }
 
     #[test]
-    fn one_fraction_makes_numbers() {
+    fn the_type_is_the_narrowest_that_every_field_fits() {
+        let text = |shortest, longest| Kind::Text { shortest, longest };
+        let (earliest, latest) = ("15.12.2024".to_owned(), "01.02.2025".to_owned());
+        for (fields, kind) in [
+            (&["1", "2.5", "abc"][..], text(1, 3)),
+            (&["true", "1"], text(1, 4)),
+            (&["ä", "äöü"], text(1, 3)),
+            (&["yes", "NO", "NA"], Kind::Boolean),
+            (&["", "null"], Kind::Empty),
+            (&[], Kind::Empty),
+            // Ordered by time, not by text.
+            (&["31.01.2025", "01.02.2025", "15.12.2024"], Kind::Date { earliest, latest }),
+        ] {
+            assert_eq!(column(fields).kind, kind, "{fields:?}");
+        }
         assert!(matches!(column(&["1", "2.5"]).kind, Kind::Number(_)));
-    }
-
-    #[test]
-    fn one_text_makes_text() {
-        assert_eq!(column(&["1", "2.5", "abc"]).kind, Kind::Text { shortest: 1, longest: 3 });
-        assert_eq!(column(&["true", "1"]).kind, Kind::Text { shortest: 1, longest: 4 });
-        assert_eq!(column(&["ä", "äöü"]).kind, Kind::Text { shortest: 1, longest: 3 });
-    }
-
-    #[test]
-    fn booleans_and_nothing() {
-        assert_eq!(column(&["yes", "NO", "NA"]).kind, Kind::Boolean);
-        assert_eq!(column(&["", "null"]).kind, Kind::Empty);
-        assert_eq!(column(&[]).kind, Kind::Empty);
-    }
-
-    #[test]
-    fn dates_are_ordered_by_time_not_by_text() {
-        let summary = column(&["31.01.2025", "01.02.2025", "15.12.2024"]);
-        let expected = Kind::Date { earliest: "15.12.2024".to_owned(), latest: "01.02.2025".to_owned() };
-        assert_eq!(summary.kind, expected);
     }
 
     #[test]

@@ -179,17 +179,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::dialect::Dialect;
-    use crate::profile::profile;
+    use crate::profile::tests::{SALES, profiled};
 
     fn described(text: &str) -> Value {
-        let dialect = Dialect::settle(text, None, None).expect("no delimiter is given");
-        let profile = profile(text, dialect, 5, &mut |_| false).expect("the text can be read");
-        json!(Described::from(&profile))
+        json!(Described::from(&profiled(text)))
     }
-
-    const SALES: &str =
-        "day,amount,paid,note\n2026-01-02,10,yes,a|b\n2026-01-01,20.5,no,\n2026-01-03,NA,yes,\"c\nd\"\n";
 
     #[test]
     fn each_column_has_what_its_type_allows() {

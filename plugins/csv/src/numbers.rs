@@ -52,12 +52,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_figures() {
+    fn nothing_has_no_figures_and_one_number_has_no_spread() {
         assert_eq!(figures(Vec::new()), None);
-    }
-
-    #[test]
-    fn one_number() {
         let one = figures(vec![3.0]).expect("there is a number");
         assert_eq!((one.min, one.max, one.mean, one.standard_deviation), (3.0, 3.0, 3.0, None));
         assert_eq!(one.quartiles, [3.0; 3]);

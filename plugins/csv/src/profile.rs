@@ -108,12 +108,20 @@ impl Ragged {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::column::Kind;
 
-    fn profiled(text: &str) -> Profile {
+    pub const SALES: &str =
+        "day,amount,paid,note\n2026-01-02,10,yes,a|b\n2026-01-01,20.5,no,\n2026-01-03,NA,yes,\"c\nd\"\n";
+
+    /// A profile with five top values, in the dialect that the text has by its look.
+    pub fn profiled(text: &str) -> Profile {
         let dialect = Dialect::settle(text, None, None).expect("no delimiter is given");
+        profiled_as(dialect, text)
+    }
+
+    fn profiled_as(dialect: Dialect, text: &str) -> Profile {
         profile(text, dialect, 5, &mut |_| false).expect("the text can be read")
     }
 
@@ -122,26 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_named_by_the_header() {
+    fn columns_are_named_by_the_header_or_numbered() {
         let profile = profiled("\u{FEFF}city, pop\nA,1\nB,2\n");
-        assert_eq!(names(&profile), ["city", "pop"]);
-        assert_eq!(profile.rows, 2);
+        assert_eq!((names(&profile), profile.rows), (vec!["city", "pop"], 2));
         assert!(matches!(profile.columns[0].1.kind, Kind::Text { .. }));
         assert!(matches!(profile.columns[1].1.kind, Kind::Integer(_)));
-    }
-
-    #[test]
-    fn columns_without_header_are_numbered() {
         let profile = profiled("1,2\n3,4\n");
-        assert_eq!(names(&profile), ["column_1", "column_2"]);
-        assert_eq!(profile.rows, 2);
-        let named = profile_with_header("a,,c\n1,2,3\n");
-        assert_eq!(names(&named), ["a", "column_2", "c"]);
-    }
-
-    fn profile_with_header(text: &str) -> Profile {
-        let dialect = Dialect { delimiter: b',', header: true };
-        profile(text, dialect, 5, &mut |_| false).expect("the text can be read")
+        assert_eq!((names(&profile), profile.rows), (vec!["column_1", "column_2"], 2));
+        let header = Dialect { delimiter: b',', header: true };
+        assert_eq!(names(&profiled_as(header, "a,,c\n1,2,3\n")), ["a", "column_2", "c"]);
     }
 
     #[test]

@@ -124,16 +124,11 @@ fn cell(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::Dialect;
-    use crate::profile::profile;
+    use crate::profile::tests::{SALES, profiled};
 
     fn rendered(text: &str) -> String {
-        let dialect = Dialect::settle(text, None, None).expect("no delimiter is given");
-        table(&profile(text, dialect, 5, &mut |_| false).expect("the text can be read"))
+        table(&profiled(text))
     }
-
-    const SALES: &str =
-        "day,amount,paid,note\n2026-01-02,10,yes,a|b\n2026-01-01,20.5,no,\n2026-01-03,NA,yes,\"c\nd\"\n";
 
     #[test]
     fn the_table_is_one_line_a_column() {
@@ -149,16 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn ragged_rows_are_told() {
+    fn ragged_rows_are_told_and_an_empty_text_is_said_to_be_empty() {
         let table = rendered("a\tb\n1\t2\n3\n4\t5\n");
         assert!(table.contains("delimiter tab"));
         assert!(table.contains("1 rows do not have 2 fields: line 3 has 1\n"));
-    }
-
-    #[test]
-    fn an_empty_text_is_said_to_be_empty() {
-        let table = rendered("");
-        assert_eq!(table, "0 rows, 0 columns, delimiter `,`, without header\n");
+        assert_eq!(rendered(""), "0 rows, 0 columns, delimiter `,`, without header\n");
     }
 
     #[test]

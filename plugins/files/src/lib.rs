@@ -60,3 +60,17 @@ plugin! {
             .pure(),
     ]
 }
+
+#[cfg(test)]
+mod testing {
+    /// A folder with these files.
+    pub fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        for (name, bytes) in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
+            std::fs::write(path, bytes).expect("writes");
+        }
+        root
+    }
+}

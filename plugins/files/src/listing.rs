@@ -127,6 +127,7 @@ mod tests {
     use toolyard_plugin::{Content, IntoResult};
 
     use super::*;
+    use crate::testing::folder;
 
     fn listed(root: &Path, arguments: Value) -> (String, Value) {
         let list: List = serde_json::from_value(arguments).expect("arguments");
@@ -138,10 +139,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_said() {
-        let root = tempfile::tempdir().expect("a folder");
-        for n in 0..5 {
-            std::fs::write(root.path().join(format!("{n}.txt")), "four").expect("writes");
-        }
+        let names = ["0.txt", "1.txt", "2.txt", "3.txt", "4.txt"];
+        let root = folder(&names.map(|name| (name, &b"four"[..])));
         std::fs::create_dir(root.path().join("sub")).expect("makes");
         let (text, object) = listed(root.path(), json!({ "limit": 2 }));
         assert_eq!(

@@ -162,6 +162,7 @@ mod tests {
     use toolyard_plugin::{Content, IntoResult};
 
     use super::*;
+    use crate::testing::folder;
 
     fn read(root: &Path, of: &ReadOf) -> Result<Vec<Content>, Fault> {
         Ok(super::read(root, of)?.into_result().expect("it can be written").content)
@@ -177,14 +178,6 @@ mod tests {
             _ => panic!("a text"),
         };
         content.iter().map(text).collect()
-    }
-
-    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a folder");
-        for (name, bytes) in files {
-            std::fs::write(root.path().join(name), bytes).expect("writes");
-        }
-        root
     }
 
     #[test]

@@ -187,16 +187,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a folder");
-        for (name, bytes) in files {
-            let path = root.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
-            std::fs::write(path, bytes).expect("writes");
-        }
-        root
-    }
+    use crate::testing::folder;
 
     fn found(root: &Path, arguments: Value) -> Result<Value, Fault> {
         let search: Search = serde_json::from_value(arguments).expect("arguments");

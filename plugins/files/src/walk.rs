@@ -124,19 +124,15 @@ fn look_into(place: &Place, hidden: bool, found: &mut Found) -> std::io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::folder;
 
     #[test]
     fn folders_stand_before_what_is_in_them_and_links_are_not_followed() {
-        let root = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| root.path().join(name);
-        fs::create_dir_all(path("b/deep/.git")).expect("makes");
-        for (file, text) in
-            [("a", "1"), ("b/x", "22"), ("b/deep/y", "333"), (".hidden", ""), ("b/deep/.git/z", "")]
-        {
-            fs::write(path(file), text).expect("writes");
-        }
+        let files: [(&str, &[u8]); 5] =
+            [("a", b"1"), ("b/x", b"22"), ("b/deep/y", b"333"), (".hidden", b""), ("b/deep/.git/z", b"")];
+        let root = folder(&files);
         #[cfg(unix)]
-        std::os::unix::fs::symlink("..", path("b/up")).expect("links");
+        std::os::unix::fs::symlink("..", root.path().join("b/up")).expect("links");
         let walk = |name: &str, deep, hidden| {
             let place = Place::of(root.path(), name).expect("a place");
             let found = walk(root.path(), &place, deep, hidden).expect("found");

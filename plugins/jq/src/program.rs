@@ -123,63 +123,31 @@ mod tests {
     }
 
     #[test]
-    fn compiles_what_is_jq() {
-        let programs = [
-            ".",
-            ".a.b[0]?",
-            "map(select(.x > $known)) | group_by(.y) | length",
-            "reduce .[] as $x (0; . + $x)",
-            "def f(x): x | x; f(.+1)",
-            "[limit(3; repeat(.))]",
-            r#""\(.a) and \(.b)" | ascii_upcase | test("A.*B")"#,
-            "if . then 1 elif 2 then 3 else 4 end",
-            "try error(\"x\") catch .",
-            "now | todate, @base64, (\"a,b\" | split(\",\"))",
-        ];
-        for program in programs {
-            if let Err(message) = Program::compile(program, ["known"].into_iter()) {
-                panic!("{program}: {message}");
-            }
-        }
-    }
-
-    #[test]
-    fn shows_the_place_of_an_unknown_name() {
+    fn errors_show_their_place_in_lines_and_characters() {
         assert_eq!(
             error(".a | foo(1)"),
             "The program does not compile.\n\
              there is no filter foo/1, at line 1, column 6:\n  .a | foo(1)\n       ^^^"
         );
-        assert!(error("$unknown").contains("there is no variable $unknown, at line 1, column 1"));
-        assert!(error("break $out").contains("label"));
-    }
-
-    #[test]
-    fn shows_the_place_of_a_syntax_error() {
-        assert!(error(".a | ]").contains("at line 1, column 6:"));
-        assert!(error("").contains("the program ends"));
-        assert!(error("if . then 1").contains("the program ends"));
-        assert!(error("[1, 2").contains("column"));
-        assert!(error("1 2").contains("end of program expected, but found `2`, at line 1, column 3"));
-    }
-
-    #[test]
-    fn counts_lines_and_characters_not_bytes() {
-        let message = error("# first\n\"ä\" | nix\n| .");
-        assert!(message.contains("line 2, column 7:\n  \"ä\" | nix\n        ^^^"), "{message}");
-    }
-
-    #[test]
-    fn strange_characters_are_shown_too() {
-        for program in ["💣", "§ |", "\t&", "\u{0}"] {
-            assert!(error(program).contains("line 1"), "{program}");
-        }
-    }
-
-    #[test]
-    fn nothing_can_be_imported() {
-        for program in ["import \"a\" as a; .", "include \"a\"; .", "import \"a\" as $a; $a"] {
-            assert!(error(program).contains("not supported"), "{program}");
+        for (program, says) in [
+            ("$unknown", "there is no variable $unknown, at line 1, column 1"),
+            ("break $out", "label"),
+            (".a | ]", "at line 1, column 6:"),
+            ("", "the program ends"),
+            ("if . then 1", "the program ends"),
+            ("[1, 2", "column"),
+            ("1 2", "end of program expected, but found `2`, at line 1, column 3"),
+            ("# first\n\"ä\" | nix\n| .", "line 2, column 7:\n  \"ä\" | nix\n        ^^^"),
+            ("💣", "line 1"),
+            ("§ |", "line 1"),
+            ("\t&", "line 1"),
+            ("\u{0}", "line 1"),
+            // Nothing can be imported.
+            ("import \"a\" as a; .", "not supported"),
+            ("include \"a\"; .", "not supported"),
+            ("import \"a\" as $a; $a", "not supported"),
+        ] {
+            assert!(error(program).contains(says), "{program}: {}", error(program));
         }
     }
 

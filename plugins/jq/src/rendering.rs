@@ -114,14 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn raw_changes_the_text_only() {
+    fn raw_changes_the_text_only_and_no_output_is_said() {
         let result = rendered(outcome(End::Complete), true);
         assert_eq!(texts(&result), ["a\nb\n12345678901234567890"]);
         assert_eq!(value(&result)["outputs"][0], "a\nb");
-    }
-
-    #[test]
-    fn no_output_is_said() {
         let result = rendered(Outcome { outputs: Vec::new(), end: End::Complete }, false);
         assert_eq!(texts(&result), ["The program gave no output."]);
         assert_eq!(value(&result), json!({"outputs": [], "truncated": false}));

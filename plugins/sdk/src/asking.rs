@@ -322,36 +322,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_a_form_in_the_shape_that_every_client_knows() {
-        let _ = asked(json!({ "action": "decline" }));
-        let questions = testing::heard().into_iter().filter_map(|heard| match heard {
-            testing::Heard::Asked { key, method, params } => Some((key, method, params)),
-            _ => None,
-        });
-        let params = json!({
-            "message": "Who?",
-            "requestedSchema": {
-                "type": "object",
-                "properties": { "answer": { "type": "string" } },
-                "required": ["answer"],
-            },
-        });
-        let expected = ("name".to_owned(), "elicitation/create".to_owned(), params);
-        assert_eq!(questions.collect::<Vec<_>>(), [expected]);
-    }
-
-    #[test]
     fn a_form_has_a_field_for_each_name() {
         testing::answer("files", json!({ "action": "accept", "content": { "a": true, "b": false } }));
         let answer = ask_each::<bool>("files", "Which?", ["a", "b"]);
         let expected = BTreeMap::from([("a".to_owned(), true), ("b".to_owned(), false)]);
         assert_eq!(answer, Ok(Answer::Accepted(expected)));
-        let [testing::Heard::Asked { params, .. }] = &testing::heard()[..] else { panic!("one question") };
+        let [testing::Heard::Asked { key, method, params }] = &testing::heard()[..] else {
+            panic!("one question");
+        };
+        assert_eq!((key.as_str(), method.as_str()), ("files", "elicitation/create"));
+        assert_eq!(params["message"], "Which?");
         let boolean = json!({ "type": "boolean" });
         let schema =
             json!({ "type": "object", "properties": { "a": boolean, "b": boolean }, "required": ["a", "b"] });
         assert_eq!(params["requestedSchema"], schema);
+        // What is no form is not asked.
         assert!(matches!(ask_each::<Vec<u8>>("files", "Which?", ["a"]), Err(AskError::Invalid(_))));
+        let Err(AskError::Invalid(why)) = ask::<Vec<Vec<u8>>>("key", "?") else { panic!("it is no form") };
+        assert!(why.contains("no form can be made of"), "{why}");
     }
 
     #[test]
@@ -391,11 +379,5 @@ mod tests {
             assert_eq!(failure.to_string(), text);
         }
         assert!(matches!(ask::<bool>("never", "?"), Err(AskError::Unsupported(_))));
-    }
-
-    #[test]
-    fn what_is_no_form_is_not_asked() {
-        let Err(AskError::Invalid(why)) = ask::<Vec<Vec<u8>>>("key", "?") else { panic!("it is no form") };
-        assert!(why.contains("no form can be made of"), "{why}");
     }
 }

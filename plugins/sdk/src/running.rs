@@ -245,17 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_seen() {
-        assert!(!cancelled() && check_cancelled().is_ok());
-        testing::cancel();
-        assert!(cancelled() && check_cancelled().is_err());
-    }
-
-    #[test]
-    fn the_call_is_described() {
+    fn the_call_is_described_and_its_stop_is_seen() {
         let info = call_info();
         assert_eq!((info.attempt, info.task_id), (1, None));
         assert!(begin_task().is_ok() && effects().is_ok());
+        assert!(!cancelled() && check_cancelled().is_ok());
+        testing::cancel();
+        assert!(cancelled() && check_cancelled().is_err());
     }
 
     #[test]
@@ -270,12 +266,7 @@ mod tests {
         assert_eq!(call_info().state, Some(state.clone()));
         let error = restored::<String>().expect_err("no text");
         assert!(error.to_string().starts_with("reading the state of an earlier run: "), "{error}");
-    }
-
-    #[test]
-    fn a_state_that_is_not_json_is_an_error() {
-        let map = std::collections::BTreeMap::from([((1, 2), 3)]);
-        let Err(why) = continue_with(&map);
+        let Err(why) = continue_with(&std::collections::BTreeMap::from([((1, 2), 3)]));
         assert_eq!(why.to_string(), "cannot continue with the state: key must be a string");
         assert!(testing::heard().is_empty());
     }

@@ -2,12 +2,10 @@
 
 use fixtures::{arguments, result};
 use serde_json::{Value, json};
-use toolyard_plugin::raw::{CallError, Question, Tool, ToolResult, host};
+use toolyard_plugin::raw::{CallError, Tool, ToolResult};
 
-use crate::questions::{sampled, why};
+use crate::questions::{self, Asking, form, sampled, sampling};
 use crate::tools::{none, plain};
-
-const ELICITATION: &str = "elicitation/create";
 
 /// The tools.
 pub fn list() -> Vec<Tool> {
@@ -26,76 +24,51 @@ pub fn call(name: &str, given: &str) -> Option<Result<ToolResult, CallError>> {
         Ok(given) => given,
         Err(error) => return Some(Err(error)),
     };
+    let text = |name: &str| given[name].as_str().unwrap_or_default();
     let elicited = "Elicitation completed";
-    Some(Ok(match name {
-        "test_sampling" => sample(&given["prompt"]),
-        "test_elicitation" => elicit("User response", &given["message"], person()),
+    let done = match name {
+        "test_sampling" => sample(text("prompt")),
+        "test_elicitation" => elicit("User response", text("message"), person(), &["username", "email"]),
         "test_elicitation_sep1034_defaults" => {
-            elicit(elicited, &json!("Please check the defaults."), defaults())
+            elicit(elicited, "Please check the defaults.", defaults(), &[])
         }
-        "test_elicitation_sep1330_enums" => elicit(elicited, &json!("Please choose."), choices()),
+        "test_elicitation_sep1330_enums" => elicit(elicited, "Please choose.", choices(), &[]),
         _ => return None,
-    }))
+    };
+    Some(done.map(result::text).or_else(Asking::end))
 }
 
-fn sample(prompt: &Value) -> ToolResult {
-    let params = json!({
-        "messages": [{ "role": "user", "content": { "type": "text", "text": prompt } }],
-        "maxTokens": 100,
-    });
-    match ask("sampling/createMessage", &params) {
-        Ok(answer) => result::text(format!("LLM response: {}", sampled(&answer))),
-        Err(why) => result::failure(why),
-    }
+fn sample(prompt: &str) -> Result<String, Asking> {
+    let [answer] = questions::ask([sampling("question", prompt, 100)])?;
+    Ok(format!("LLM response: {}", sampled(&answer)))
 }
 
-fn elicit(words: &str, message: &Value, schema: Value) -> ToolResult {
-    match ask(ELICITATION, &json!({ "message": message, "requestedSchema": schema })) {
-        Ok(answer) => {
-            let action = answer["action"].as_str().unwrap_or("(none)");
-            let content = answer.get("content").cloned().unwrap_or_else(|| json!({}));
-            result::text(format!("{words}: action={action}, content={content}"))
-        }
-        Err(why) => result::failure(why),
-    }
-}
-
-fn ask(method: &str, params: &Value) -> Result<Value, String> {
-    let question =
-        Question { key: "question".to_owned(), method: method.to_owned(), params: params.to_string() };
-    let answers = host::ask(&[question]).map_err(|error| why(method, &error))?;
-    let answer = answers.into_iter().next().ok_or_else(|| format!("{method}: there is no answer"))?;
-    let json = answer.outcome.map_err(|error| why(method, &error))?;
-    serde_json::from_str(&json).map_err(|error| format!("{method}: the answer cannot be read: {error}"))
+fn elicit(words: &str, message: &str, properties: Value, required: &[&str]) -> Result<String, Asking> {
+    let [answer] = questions::ask([form("question", message, properties, required)])?;
+    let action = answer["action"].as_str().unwrap_or("(none)");
+    let content = answer.get("content").cloned().unwrap_or_else(|| json!({}));
+    Ok(format!("{words}: action={action}, content={content}"))
 }
 
 fn person() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "username": { "type": "string", "description": "The user's response" },
-            "email": { "type": "string", "description": "The user's email address" },
-        },
-        "required": ["username", "email"],
+        "username": { "type": "string", "description": "The user's response" },
+        "email": { "type": "string", "description": "The user's email address" },
     })
 }
 
 fn defaults() -> Value {
     json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "description": "User name", "default": "John Doe" },
-            "age": { "type": "integer", "description": "User age", "default": 30 },
-            "score": { "type": "number", "description": "User score", "default": 95.5 },
-            "status": {
-                "type": "string",
-                "description": "User status",
-                "enum": ["active", "inactive", "pending"],
-                "default": "active",
-            },
-            "verified": { "type": "boolean", "description": "Verification status", "default": true },
+        "name": { "type": "string", "description": "User name", "default": "John Doe" },
+        "age": { "type": "integer", "description": "User age", "default": 30 },
+        "score": { "type": "number", "description": "User score", "default": 95.5 },
+        "status": {
+            "type": "string",
+            "description": "User status",
+            "enum": ["active", "inactive", "pending"],
+            "default": "active",
         },
-        "required": [],
+        "verified": { "type": "boolean", "description": "Verification status", "default": true },
     })
 }
 
@@ -109,27 +82,23 @@ fn choices() -> Value {
         ])
     };
     json!({
-        "type": "object",
-        "properties": {
-            "untitledSingle": { "type": "string", "description": "Choose one", "enum": options },
-            "titledSingle": { "type": "string", "description": "Choose one", "oneOf": titled("Option") },
-            "legacyEnum": {
-                "type": "string",
-                "description": "Choose one",
-                "enum": ["opt1", "opt2", "opt3"],
-                "enumNames": ["Option One", "Option Two", "Option Three"],
-            },
-            "untitledMulti": {
-                "type": "array",
-                "description": "Choose several",
-                "items": { "type": "string", "enum": options },
-            },
-            "titledMulti": {
-                "type": "array",
-                "description": "Choose several",
-                "items": { "anyOf": titled("Choice") },
-            },
+        "untitledSingle": { "type": "string", "description": "Choose one", "enum": options },
+        "titledSingle": { "type": "string", "description": "Choose one", "oneOf": titled("Option") },
+        "legacyEnum": {
+            "type": "string",
+            "description": "Choose one",
+            "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["Option One", "Option Two", "Option Three"],
         },
-        "required": [],
+        "untitledMulti": {
+            "type": "array",
+            "description": "Choose several",
+            "items": { "type": "string", "enum": options },
+        },
+        "titledMulti": {
+            "type": "array",
+            "description": "Choose several",
+            "items": { "anyOf": titled("Choice") },
+        },
     })
 }

@@ -36,11 +36,6 @@ impl Asking {
     }
 }
 
-/// The client lacks these capabilities.
-pub fn lacking(what: &Value) -> Asking {
-    Asking::Lacking(what.clone())
-}
-
 /// A form for the user.
 pub fn form(key: &str, message: &str, properties: Value, required: &[&str]) -> Asked {
     let schema = json!({ "type": "object", "properties": properties, "required": required });
@@ -106,10 +101,10 @@ pub fn ask_all(asked: Vec<Asked>) -> Result<Vec<Value>, Asking> {
         asked.into_iter().map(|Asked { question, needs }| (question, needs)).unzip();
     let answers = host::ask(&questions).map_err(|error| match error {
         AskError::Unsupported(_) => Asking::Lacking(together(needs)),
-        error => Asking::Failed(why("The questions", &error)),
+        error => Asking::Failed(why("The questions", error)),
     })?;
     let answer = |answer: toolyard_plugin::raw::Answer| {
-        let json = answer.outcome.map_err(|error| Asking::Failed(why(&answer.key, &error)))?;
+        let json = answer.outcome.map_err(|error| Asking::Failed(why(&answer.key, error)))?;
         serde_json::from_str(&json)
             .map_err(|error| Asking::Failed(format!("{}: the answer cannot be read: {error}", answer.key)))
     };
@@ -125,14 +120,6 @@ fn together(needs: Vec<Value>) -> Value {
 }
 
 /// The reason why a question has no answer, in words.
-pub fn why(what: &str, error: &AskError) -> String {
-    let why = match error {
-        AskError::Unsupported(what) => format!("not supported by this client: {what}"),
-        AskError::TimedOut => "no answer came in time".to_owned(),
-        AskError::Refused(error) => format!("the client refused: {} ({})", error.message, error.code),
-        AskError::Invalid(what) => format!("the host refused the question: {what}"),
-        AskError::TooLate => "it is too late to ask".to_owned(),
-        AskError::Cancelled => "the call is being stopped".to_owned(),
-    };
-    format!("{what}: {why}")
+fn why(what: &str, error: AskError) -> String {
+    format!("{what}: {}", toolyard_plugin::AskError::from(error))
 }

@@ -5,44 +5,38 @@ use fixtures::result;
 use serde_json::{Value, json};
 use toolyard_plugin::raw::{CallError, Tool, ToolResult, host};
 
-use crate::questions::{self, Asking, client_capabilities, field, form, lacking, roots, sampling};
+use crate::questions::{self, Asking, client_capabilities, field, form, roots, sampling};
 use crate::tools::{none, plain};
+
+/// A tool: its name, its description, and what it does.
+type Row = (&'static str, &'static str, fn() -> Result<String, Asking>);
+
+const TOOLS: [Row; 10] = [
+    ("test_input_required_result_elicitation", "Asks the user for a name.", name_of_user),
+    ("test_input_required_result_sampling", "Asks the client's model for a capital.", capital),
+    ("test_input_required_result_list_roots", "Asks the client for its roots.", client_roots),
+    ("test_input_required_result_request_state", "Asks the user to confirm.", || {
+        confirmed("state-ok: the user answered")
+    }),
+    ("test_input_required_result_tampered_state", "Asks the user to confirm.", || {
+        confirmed("The user answered")
+    }),
+    ("test_input_required_result_multiple_inputs", "Asks three things at once.", three_at_once),
+    ("test_input_required_result_multi_round", "Asks for a name, then for a color.", two_rounds),
+    ("test_input_required_result_capabilities", "Asks whatever the client can be asked.", whatever_it_can),
+    ("test_missing_capability", "Needs a client that has a model.", sampling_or_nothing),
+    ("test_streaming_elicitation", "Says how far it is, and asks the user.", streaming),
+];
 
 /// The tools.
 pub fn list() -> Vec<Tool> {
-    [
-        ("test_input_required_result_elicitation", "Asks the user for a name."),
-        ("test_input_required_result_sampling", "Asks the client's model for a capital."),
-        ("test_input_required_result_list_roots", "Asks the client for its roots."),
-        ("test_input_required_result_request_state", "Asks the user to confirm."),
-        ("test_input_required_result_multiple_inputs", "Asks three things at once."),
-        ("test_input_required_result_multi_round", "Asks for a name, then for a color."),
-        ("test_input_required_result_tampered_state", "Asks the user to confirm."),
-        ("test_input_required_result_capabilities", "Asks whatever the client can be asked."),
-        ("test_missing_capability", "Needs a client that has a model."),
-        ("test_streaming_elicitation", "Says how far it is, and asks the user."),
-    ]
-    .into_iter()
-    .map(|(name, description)| plain(name, description, none()))
-    .collect()
+    TOOLS.iter().map(|(name, description, _)| plain(name, description, none())).collect()
 }
 
 /// Calls one of them.
 pub fn call(name: &str) -> Option<Result<ToolResult, CallError>> {
-    let done = match name {
-        "test_input_required_result_elicitation" => name_of_user(),
-        "test_input_required_result_sampling" => capital(),
-        "test_input_required_result_list_roots" => client_roots(),
-        "test_input_required_result_request_state" => confirmed("state-ok: the user answered"),
-        "test_input_required_result_tampered_state" => confirmed("The user answered"),
-        "test_input_required_result_multiple_inputs" => three_at_once(),
-        "test_input_required_result_multi_round" => two_rounds(),
-        "test_input_required_result_capabilities" => whatever_it_can(),
-        "test_missing_capability" => sampling_or_nothing(),
-        "test_streaming_elicitation" => streaming(),
-        _ => return None,
-    };
-    Some(done.map(result::text).or_else(Asking::end))
+    let (_, _, run) = TOOLS.iter().find(|(known, ..)| *known == name)?;
+    Some(run().map(result::text).or_else(Asking::end))
 }
 
 /// The question for a name, under the suite's key.
@@ -115,7 +109,7 @@ fn sampling_or_nothing() -> Result<String, Asking> {
     if client_capabilities()["sampling"].is_object() {
         Ok("The client has a model.".to_owned())
     } else {
-        Err(lacking(&json!({ "sampling": {} })))
+        Err(Asking::Lacking(json!({ "sampling": {} })))
     }
 }
 

@@ -4,7 +4,7 @@
 use fixtures::declaration::{object, tool};
 use fixtures::{arguments, result};
 use serde_json::{Value, json};
-use toolyard_plugin::raw::{CallError, RpcError, TaskError, TaskSupport, Tool, ToolResult, host};
+use toolyard_plugin::raw::{CallError, RpcError, TaskSupport, Tool, ToolResult, host};
 
 use crate::questions::{self, Asking, field, form};
 use crate::rounds::name_question;
@@ -72,11 +72,7 @@ pub fn call(name: &str, given: &str) -> Option<Result<ToolResult, CallError>> {
 
 /// Makes the call a task from here on, if possible.
 fn begin_task() -> Result<(), Asking> {
-    host::begin_task().map_err(|error| match error {
-        TaskError::Busy(what) | TaskError::Failed(what) => {
-            Asking::Failed(format!("The call did not become a task: {what}"))
-        }
-    })
+    toolyard_plugin::begin_task().map_err(|error| Asking::Failed(error.to_string()))
 }
 
 fn compute(seconds: f64, label: &str) -> Result<String, Asking> {
@@ -110,7 +106,7 @@ fn two_at_once() -> Result<String, Asking> {
 /// Asks as a plain call, then works as a task.
 fn name_then_task() -> Result<String, Asking> {
     let is_task = || questions::call_info()["taskId"].is_string();
-    let lacking = || questions::lacking(&json!({ "extensions": { TASKS: {} } }));
+    let lacking = || Asking::Lacking(json!({ "extensions": { TASKS: {} } }));
     // Do not ask a client whose call cannot become a task afterwards.
     if !is_task() && !questions::client_capabilities()["extensions"][TASKS].is_object() {
         return Err(lacking());

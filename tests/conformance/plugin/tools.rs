@@ -27,25 +27,73 @@ pub fn none() -> Value {
     json!({ "type": "object", "properties": {} })
 }
 
+/// A tool without arguments: its name, its description, and what it does.
+type Row = (&'static str, &'static str, fn() -> ToolResult);
+
+const TOOLS: [Row; 12] = [
+    ("test_simple_text", "Returns one text.", || result::text("This is a simple text response for testing.")),
+    ("test_image_content", "Returns an image.", || of(vec![media::image()])),
+    ("test_audio_content", "Returns a sound.", || of(vec![media::audio()])),
+    ("test_embedded_resource", "Returns an embedded resource.", || {
+        let text = "This is an embedded resource content.";
+        of(vec![embedded("test://embedded-resource", "text/plain", text)])
+    }),
+    ("test_multiple_content_types", "Returns a text, an image and a resource.", || {
+        let json = r#"{"test":"data","value":123}"#;
+        of(vec![
+            result::block("Multiple content types test:"),
+            media::image(),
+            embedded("test://mixed-content-resource", "application/json", json),
+        ])
+    }),
+    ("test_error_handling", "Fails.", || {
+        result::failure("This tool intentionally returns an error for testing")
+    }),
+    ("test_tool_with_progress", "Reports progress three times.", || {
+        with_pauses([0.0, 50.0, 100.0], |progress| host::progress(progress, Some(100.0), None));
+        result::text("The progress is complete.")
+    }),
+    ("test_tool_with_logging", "Logs three messages.", || {
+        let messages = ["Tool execution started", "Tool processing data", "Tool execution completed"];
+        with_pauses(messages, log);
+        result::text("Three messages were logged.")
+    }),
+    ("test_reconnection", "Lets go of its stream and answers later.", || {
+        host::release_stream(RETRY_MS);
+        host::sleep(AWAY_MS);
+        result::text("The result after the reconnection.")
+    }),
+    ("test_logging_tool", "Logs a message.", || {
+        log("The tool logs a message");
+        result::text("A message was logged.")
+    }),
+    ("test_trigger_tool_change", "Says that the list of tools has changed.", || {
+        host::changed(&Change::Tools);
+        result::text("The list of tools has changed, it says.")
+    }),
+    ("test_trigger_prompt_change", "Says that the list of prompts has changed.", || {
+        host::changed(&Change::Prompts);
+        result::text("The list of prompts has changed, it says.")
+    }),
+];
+
+fn with_pauses<T>(steps: [T; 3], run: impl Fn(T)) {
+    for (index, step) in steps.into_iter().enumerate() {
+        if index > 0 {
+            host::sleep(PAUSE_MS);
+        }
+        run(step);
+    }
+}
+
+fn log(message: &str) {
+    host::log(LogLevel::Info, None, &json!(message).to_string());
+}
+
 /// The tools.
 pub fn list() -> Vec<Tool> {
-    let mut tools: Vec<Tool> = [
-        ("test_simple_text", "Returns one text."),
-        ("test_image_content", "Returns an image."),
-        ("test_audio_content", "Returns a sound."),
-        ("test_embedded_resource", "Returns an embedded resource."),
-        ("test_multiple_content_types", "Returns a text, an image and a resource."),
-        ("test_error_handling", "Fails."),
-        ("test_tool_with_progress", "Reports progress three times."),
-        ("test_tool_with_logging", "Logs three messages."),
-        ("test_reconnection", "Lets go of its stream and answers later."),
-        ("test_logging_tool", "Logs a message."),
-        ("test_trigger_tool_change", "Says that the list of tools has changed."),
-        ("test_trigger_prompt_change", "Says that the list of prompts has changed."),
-    ]
-    .into_iter()
-    .map(|(name, description)| plain(name, description, none()))
-    .collect();
+    let mut tools: Vec<Tool> =
+        TOOLS.iter().map(|(name, description, _)| plain(name, description, none())).collect();
     tools.push(plain("test_parameter_headers", "Has parameters that are headers as well.", mirrored()));
     tools.push(Tool {
         input_schema: JSON_SCHEMA_2020_12.to_owned(),
@@ -69,59 +117,9 @@ fn mirrored() -> Value {
 /// Calls one of them.
 pub fn call(name: &str, arguments: &str) -> Option<Result<ToolResult, CallError>> {
     Some(Ok(match name {
-        "test_simple_text" => result::text("This is a simple text response for testing."),
-        "test_image_content" => of(vec![media::image()]),
-        "test_audio_content" => of(vec![media::audio()]),
-        "test_embedded_resource" => of(vec![embedded(
-            "test://embedded-resource",
-            "text/plain",
-            "This is an embedded resource content.",
-        )]),
-        "test_multiple_content_types" => of(vec![
-            result::block("Multiple content types test:"),
-            media::image(),
-            embedded("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
-        ]),
-        "test_error_handling" => result::failure("This tool intentionally returns an error for testing"),
-        "test_tool_with_progress" => {
-            for (step, progress) in [0.0, 50.0, 100.0].into_iter().enumerate() {
-                if step > 0 {
-                    host::sleep(PAUSE_MS);
-                }
-                host::progress(progress, Some(100.0), None);
-            }
-            result::text("The progress is complete.")
-        }
-        "test_tool_with_logging" => {
-            let messages = ["Tool execution started", "Tool processing data", "Tool execution completed"];
-            for (step, message) in messages.into_iter().enumerate() {
-                if step > 0 {
-                    host::sleep(PAUSE_MS);
-                }
-                host::log(LogLevel::Info, None, &json!(message).to_string());
-            }
-            result::text("Three messages were logged.")
-        }
-        "test_reconnection" => {
-            host::release_stream(RETRY_MS);
-            host::sleep(AWAY_MS);
-            result::text("The result after the reconnection.")
-        }
-        "test_logging_tool" => {
-            host::log(LogLevel::Info, None, &json!("The tool logs a message").to_string());
-            result::text("A message was logged.")
-        }
-        "test_trigger_tool_change" => {
-            host::changed(&Change::Tools);
-            result::text("The list of tools has changed, it says.")
-        }
-        "test_trigger_prompt_change" => {
-            host::changed(&Change::Prompts);
-            result::text("The list of prompts has changed, it says.")
-        }
         "test_parameter_headers" => result::text(format!("The arguments: {arguments}")),
         "json_schema_2020_12_tool" => result::text("The arguments fit."),
-        _ => return None,
+        _ => TOOLS.iter().find(|(known, ..)| *known == name)?.2(),
     }))
 }
 

@@ -112,23 +112,3 @@ impl fmt::Debug for Proxies {
         f.write_str("Proxies")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scheme(host: &str, registry: Registry) -> &'static str {
-        let registries = BTreeMap::from([(host.to_owned(), registry)]);
-        Settings { registries, ..Settings::new(1, Store::new(Vec::new())) }.scheme(host)
-    }
-
-    #[test]
-    fn only_this_machine_and_registries_with_the_setting_are_reached_without_tls() {
-        let plain = Registry { plain_http: true, ca: None };
-        let private = Registry { plain_http: false, ca: Some("ca.pem".into()) };
-        assert_eq!(scheme("registry.example", Registry::default()), "https");
-        assert_eq!(scheme("registry.example", plain), "http");
-        assert_eq!(scheme("localhost:5000", Registry::default()), "http");
-        assert_eq!(scheme("localhost:5000", private), "https");
-    }
-}

@@ -125,10 +125,6 @@ mod tests {
         assert_eq!(ruling("https://a.example/x.wasm").require, Requirement::None);
         assert_eq!(ruling("file:/tmp/x.wasm").require, Requirement::None);
         assert_eq!(ruling("oci://quay.io/x/y").require, Requirement::FirstUse);
-    }
-
-    #[test]
-    fn without_rules_the_first_use_decides() {
         assert_eq!(Policy::default().for_source("oci://a/b").require, Requirement::FirstUse);
     }
 

@@ -9,22 +9,6 @@ fn simple(payload: &[u8]) -> Signature {
 }
 
 #[test]
-fn the_tags_of_a_digest_are_those_of_cosign_and_of_the_specification() {
-    let digest = Digest::of(b"x");
-    assert_eq!(referrers_tag(digest), format!("sha256-{}", digest.hex()));
-    assert_eq!(signature_tag(digest), format!("sha256-{}.sig", digest.hex()));
-}
-
-#[test]
-fn a_bundle_is_read_from_its_manifest() {
-    let carrier = bundle_carrier(b"subject", b"{}");
-    let manifest = manifest(&carrier);
-    let layer = bundle_layer(&manifest, Digest::of(b"subject")).expect("a bundle");
-    assert_eq!(layer.digest, Digest::of(b"{}"));
-    assert!(bundle_layer(&manifest, Digest::of(b"other")).is_none());
-}
-
-#[test]
 fn a_bundle_with_a_statement_names_its_type() {
     let statement = STANDARD.encode(r#"{"predicateType":"https://sigstore.dev/cosign/sign/v1"}"#);
     let bundle = json!({ "dsseEnvelope": { "payload": statement } }).to_string();
@@ -36,14 +20,6 @@ fn a_bundle_with_a_statement_names_its_type() {
 }
 
 #[test]
-fn every_layer_of_cosign_2_is_a_signature() {
-    let carrier = simple_carrier(None, &[simple(b"one"), simple(b"two")]).expect("a manifest");
-    let manifest = manifest(&carrier);
-    let digests: Vec<_> = simple_layers(&manifest).into_iter().map(|(layer, _)| layer.digest).collect();
-    assert_eq!(digests, [Digest::of(b"one"), Digest::of(b"two")]);
-}
-
-#[test]
 fn layers_without_a_valid_signature_are_skipped() {
     let carrier = simple_carrier(None, &[simple(b"one")]).expect("a manifest");
     let text = String::from_utf8(carrier.manifest).expect("text");
@@ -51,16 +27,6 @@ fn layers_without_a_valid_signature_are_skipped() {
         let manifest = Document::parse(broken.as_bytes()).and_then(Document::image).expect("a manifest");
         assert!(simple_layers(&manifest).is_empty());
     }
-}
-
-#[test]
-fn a_new_signature_follows_the_former_ones_once() {
-    let former = simple_carrier(None, &[simple(b"one")]).expect("a manifest").manifest;
-    let both = [simple(b"one"), simple(b"two")];
-    let carrier = simple_carrier(Some(&former), &both).expect("a manifest");
-    assert_eq!(carrier.blobs.len(), 2, "the new payload and the configuration");
-    assert_eq!(simple_layers(&manifest(&carrier)).len(), 2);
-    assert!(simple_carrier(Some(&carrier.manifest), &both).is_none());
 }
 
 #[test]

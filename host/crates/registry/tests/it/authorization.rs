@@ -1,7 +1,7 @@
 //! Logins: passwords, and tokens of the server that the registry names.
 
 use crate::kit::{
-    Access, PASSWORD, Proxy, Server, USER, artifact, client_with, failure, reference, settings,
+    Access, PASSWORD, Proxy, Server, USER, artifact, client_of, client_with, failure, reference, settings,
 };
 use toolyard_registry::credentials::Store;
 use toolyard_registry::{Client, Problem, Settings};
@@ -80,12 +80,7 @@ async fn a_password_does_not_go_to_a_token_server_without_encryption() {
 async fn an_identity_token_is_exchanged_for_a_token() {
     let Some(server) = Server::start(Access::Open) else { return };
     let proxy = Proxy::with_tokens(&server.host).await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("config.json");
-    let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"refresh"}}}}}}"#, proxy.host);
-    std::fs::write(&file, config).expect("written");
-    let client =
-        Client::new(Settings { credentials: Store::new(vec![file]), ..settings() }).expect("a client");
+    let (client, _folder) = client_of(&proxy.host, &serde_json::json!({ "identitytoken": "refresh" }));
     client.push(&reference(&proxy.host, "acme/fetch:1"), &artifact("fetch")).await.expect("pushed");
     assert!(proxy.lines().contains(&"POST /token".to_owned()));
 }

@@ -1,19 +1,9 @@
 //! Sizes, digests and times of what a registry sends.
 
-use crate::kit::{Access, Fault, Proxy, Server, artifact, client, failure, reference, settings};
+use crate::kit::{Fault, Proxy, artifact, client, failure, published, reference, settings};
 use http::Method;
-use toolyard_registry::{Artifact, Client, Problem, Reference, Settings};
+use toolyard_registry::{Client, Problem, Reference, Settings};
 use toolyard_trust::Digest;
-
-/// A registry with an artifact, a proxy before it, and the address by way of the proxy.
-async fn published() -> Option<(Server, Proxy, Reference, Artifact)> {
-    let server = Server::start(Access::Open)?;
-    let proxy = Proxy::before(&server.host).await;
-    let artifact = artifact("fetch");
-    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
-    let reference = reference(&proxy.host, "acme/fetch:1");
-    Some((server, proxy, reference, artifact))
-}
 
 fn blob_path(bytes: &[u8]) -> String {
     format!("/blobs/{}", Digest::of(bytes))
@@ -21,7 +11,7 @@ fn blob_path(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn a_component_above_the_limit_is_refused_before_it_is_read() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
+    let Some((_server, proxy, reference, artifact)) = published(artifact("fetch")).await else { return };
     let limited = Settings { max_component: artifact.component.len() as u64 - 1, ..settings() };
     let text = failure(Client::new(limited).expect("a client").pull(&reference).await);
     assert!(text.contains("the component is larger than"), "{text}");
@@ -31,7 +21,7 @@ async fn a_component_above_the_limit_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn a_manifest_with_another_digest_than_the_reference_is_refused() {
-    let Some((_server, proxy, reference, artifact)) = published().await else { return };
+    let Some((_server, proxy, reference, artifact)) = published(artifact("fetch")).await else { return };
     let digest = Some(artifact.digest());
     let other = crate::kit::artifact("other").manifest;
     proxy.faults().add(Method::GET, artifact.digest().to_string(), Fault::Answer(200, Vec::new(), other));
@@ -41,7 +31,7 @@ async fn a_manifest_with_another_digest_than_the_reference_is_refused() {
 
 #[tokio::test]
 async fn a_tag_that_moves_during_a_pull_changes_nothing() {
-    let Some((server, proxy, reference, artifact)) = published().await else { return };
+    let Some((server, proxy, reference, artifact)) = published(artifact("fetch")).await else { return };
     let other = crate::kit::artifact("other");
     client().push(&crate::kit::reference(&server.host, "acme/fetch:2"), &other).await.expect("pushed");
     let fault = Fault::Retag("/v2/acme/fetch/manifests/1".to_owned(), other.manifest.clone());
@@ -54,7 +44,7 @@ async fn a_tag_that_moves_during_a_pull_changes_nothing() {
 /// Too large, too slow, cut off or altered.
 #[tokio::test]
 async fn what_a_registry_must_not_send_is_refused() {
-    let Some((server, _, _, artifact)) = published().await else { return };
+    let Some((server, _, _, artifact)) = published(artifact("fetch")).await else { return };
     let component = &artifact.component;
     let mut other = component.clone();
     other[30] ^= 1;
@@ -81,7 +71,7 @@ async fn what_a_registry_must_not_send_is_refused() {
 
 #[tokio::test]
 async fn an_overloaded_registry_is_asked_once_more_after_its_pause_unless_that_is_long() {
-    let Some((server, proxy, tag, artifact)) = published().await else { return };
+    let Some((server, proxy, tag, artifact)) = published(artifact("fetch")).await else { return };
     let busy = |pause: &str| Fault::Answer(429, vec![("retry-after", pause.to_owned())], Vec::new());
     proxy.faults().add_times(1, Method::GET, "/manifests/1", busy("1"));
     let started = std::time::Instant::now();

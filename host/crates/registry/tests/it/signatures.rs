@@ -1,7 +1,7 @@
 //! Signatures in both carriers.
 
 use crate::kit::{
-    Access, Fault, Proxy, Server, artifact, client, descriptor, failure, put, put_blob, reference,
+    Access, Fault, Proxy, Server, artifact, client, descriptor, failure, published, put, put_blob, reference,
     signatures, signed_artifact,
 };
 use http::Method;
@@ -16,20 +16,30 @@ const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 #[tokio::test]
 async fn the_referrers_api_replaces_the_tag() {
     let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::with_referrers(&server.host).await;
+    let proxy = Proxy::before(&server.host).await;
     let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    let digest = artifact.digest();
+    // A registry with the API says that it has read the subject, and lists what is about it.
+    proxy.faults().add(Method::PUT, "", Fault::Header("oci-subject", digest.to_string()));
     client().push(&reference, &artifact).await.expect("pushed");
+    let has_subject = |body: &[u8]| {
+        serde_json::from_slice(body).is_ok_and(|manifest: serde_json::Value| manifest["subject"].is_object())
+    };
+    let carrier = proxy.seen().into_iter().find(|seen| has_subject(&seen.body)).expect("a carrier").body;
+    let manifests = [descriptor(MANIFEST, &carrier)];
+    let list = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests }).to_string();
+    let list = Fault::Answer(200, Vec::new(), list.into_bytes());
+    proxy.faults().add(Method::GET, format!("/referrers/{digest}"), list);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
-    let tag = format!("/manifests/sha256-{}", artifact.digest().hex());
+    let tag = format!("/manifests/sha256-{}", digest.hex());
     assert!(!proxy.lines().iter().any(|line| line.ends_with(&tag)), "{:?}", proxy.lines());
 }
 
 #[tokio::test]
 async fn a_page_for_people_is_not_a_list_of_referrers() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::before(&server.host).await;
-    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
-    client().push(&reference, &artifact).await.expect("pushed");
+    let Some((_server, proxy, reference, artifact)) = published(signed_artifact("fetch")).await else {
+        return;
+    };
     let page = Fault::Answer(200, Vec::new(), b"<html>".to_vec());
     proxy.faults().add(Method::GET, format!("/referrers/{}", artifact.digest()), page);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
@@ -68,10 +78,7 @@ async fn a_list_that_another_push_replaces_is_written_again() {
 
 #[tokio::test]
 async fn a_list_of_referrers_that_cannot_be_read_is_an_error_and_not_an_unsigned_artifact() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::before(&server.host).await;
-    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
-    client().push(&reference, &artifact).await.expect("pushed");
+    let Some((_server, proxy, reference, _)) = published(signed_artifact("fetch")).await else { return };
     proxy.faults().add(Method::GET, ".sig", Fault::Answer(503, Vec::new(), Vec::new()));
     let text = failure(client().pull(&reference).await);
     assert!(text.contains("answered with the status 503"), "{text}");

@@ -1,132 +1,108 @@
 //! Other programs: their artifacts are read here, and ours there.
 
-use crate::kit::{Access, Server, artifact, client, program, reference, signed_artifact};
-use std::path::Path;
+use crate::kit::{Access, MAX_COMPONENT, Server, artifact, client, program, reference, signed_artifact};
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use toolyard_registry::{Artifact, layout};
+use toolyard_registry::{Artifact, Reference, layout};
 use toolyard_trust::signature::Signature;
 
-/// Runs a program of tests/registry/install.sh; its output.
-fn run(program: &Path, folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("HOME", folder).env("COSIGN_PASSWORD", "secret");
-    let output = command.output().expect("it starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-    text
+/// Another program, with a registry and a folder.
+struct Stage {
+    program: PathBuf,
+    server: Server,
+    folder: tempfile::TempDir,
 }
 
-fn write_tar(folder: &Path, artifact: &Artifact) {
-    let file = std::fs::File::create(folder.join("ours.tar")).expect("a file");
-    layout::write(artifact, Some("1"), file).expect("written");
+impl Stage {
+    /// A stage for a program of tests/registry/install.sh, if that and the registry are there.
+    fn of(name: &str) -> Option<Self> {
+        let (program, server) = (program(name)?, Server::start(Access::Open)?);
+        Some(Self { program, server, folder: tempfile::tempdir().expect("a folder") })
+    }
+
+    /// The output of the program with these arguments.
+    fn run(&self, arguments: &[&str]) -> String {
+        self.run_program(&self.program, arguments)
+    }
+
+    fn run_program(&self, program: &Path, arguments: &[&str]) -> String {
+        let folder = self.folder.path();
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(folder).env("HOME", folder).env("COSIGN_PASSWORD", "secret");
+        let output = command.output().expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    }
+
+    /// Writes the layout `ours.tar`.
+    fn write_tar(&self, artifact: &Artifact) {
+        let file = std::fs::File::create(self.folder.path().join("ours.tar")).expect("a file");
+        layout::write(artifact, Some("1"), file).expect("written");
+    }
+
+    /// The artifact of the layout `theirs.tar`.
+    fn read_tar(&self) -> Artifact {
+        let file = std::fs::File::open(self.folder.path().join("theirs.tar")).expect("a file");
+        layout::read(file, MAX_COMPONENT).expect("a layout")
+    }
+
+    /// The name of the artifact in the registry.
+    fn target(&self) -> String {
+        format!("{}/acme/fetch:1", self.server.host)
+    }
+
+    fn reference(&self) -> Reference {
+        reference(&self.server.host, "acme/fetch:1")
+    }
 }
 
-fn read_tar(path: &Path) -> Artifact {
-    layout::read(std::fs::File::open(path).expect("a file"), crate::kit::MAX_COMPONENT).expect("a layout")
+/// oras copies what refers to the artifact, and not the tag of cosign 2.
+fn as_oras_copies(artifact: Artifact) -> Artifact {
+    Artifact { signatures: artifact.signatures[..1].to_vec(), ..artifact }
 }
 
 #[tokio::test]
 #[ignore = "nightly: packages"]
 async fn oras_copies_our_tar_with_its_signatures_to_a_registry() {
-    let (Some(oras), Some(server)) = (program("oras"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(stage) = Stage::of("oras") else { return };
     let artifact = signed_artifact("fetch");
-    write_tar(folder.path(), &artifact);
-    let target = format!("{}/acme/fetch:1", server.host);
-    run(&oras, folder.path(), &["cp", "--from-oci-layout", "--to-plain-http", "-r", "ours.tar:1", &target]);
-    let pulled = client().pull(&reference(&server.host, "acme/fetch:1")).await.expect("pulled");
-    // oras copies what refers to the artifact, and not the tag of cosign 2.
-    assert_eq!(pulled, Artifact { signatures: artifact.signatures[..1].to_vec(), ..artifact });
+    stage.write_tar(&artifact);
+    stage.run(&["cp", "--from-oci-layout", "--to-plain-http", "-r", "ours.tar:1", &stage.target()]);
+    let pulled = client().pull(&stage.reference()).await.expect("pulled");
+    assert_eq!(pulled, as_oras_copies(artifact));
 }
 
 #[tokio::test]
 #[ignore = "nightly: packages"]
-async fn oras_reads_a_pushed_artifact_and_sees_its_signatures() {
-    let (Some(oras), Some(server)) = (program("oras"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
+async fn oras_reads_a_pushed_artifact_with_its_signatures_and_its_tar_is_read() {
+    let Some(stage) = Stage::of("oras") else { return };
     let artifact = signed_artifact("fetch");
-    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
-    let target = format!("{}/acme/fetch:1", server.host);
-    let manifest = run(&oras, folder.path(), &["manifest", "fetch", "--plain-http", &target]);
+    client().push(&stage.reference(), &artifact).await.expect("pushed");
+    let manifest = stage.run(&["manifest", "fetch", "--plain-http", &stage.target()]);
     assert_eq!(manifest.as_bytes(), artifact.manifest);
-    let tree = run(&oras, folder.path(), &["discover", "--plain-http", &target]);
+    let tree = stage.run(&["discover", "--plain-http", &stage.target()]);
     assert!(tree.contains("application/vnd.dev.sigstore.bundle.v0.3+json"), "{tree}");
+    stage.run(&["cp", "--to-oci-layout", "--from-plain-http", "-r", &stage.target(), "theirs:1"]);
+    stage.run_program(Path::new("tar"), &["-C", "theirs", "-cf", "theirs.tar", "."]);
+    assert_eq!(stage.read_tar(), as_oras_copies(artifact));
 }
 
 #[tokio::test]
 #[ignore = "nightly: packages"]
-async fn a_tar_of_oras_is_read_with_its_signatures() {
-    let (Some(oras), Some(server)) = (program("oras"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let artifact = signed_artifact("fetch");
-    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
-    let target = format!("{}/acme/fetch:1", server.host);
-    run(&oras, folder.path(), &["cp", "--to-oci-layout", "--from-plain-http", "-r", &target, "theirs:1"]);
-    run(Path::new("tar"), folder.path(), &["-C", "theirs", "-cf", "theirs.tar", "."]);
-    let read = read_tar(&folder.path().join("theirs.tar"));
-    assert_eq!(read, Artifact { signatures: artifact.signatures[..1].to_vec(), ..artifact });
-}
-
-#[tokio::test]
-#[ignore = "nightly: packages"]
-async fn skopeo_copies_our_tar_to_a_registry() {
-    let (Some(skopeo), Some(server)) = (program("skopeo"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
+async fn skopeo_copies_our_tar_to_a_registry_and_its_tar_is_read() {
+    let Some(stage) = Stage::of("skopeo") else { return };
     let artifact = artifact("fetch");
-    write_tar(folder.path(), &artifact);
-    let target = format!("docker://{}/acme/fetch:1", server.host);
-    let flags = ["--insecure-policy", "copy", "--dest-tls-verify=false", "oci-archive:ours.tar:1", &target];
-    run(&skopeo, folder.path(), &flags);
-    assert_eq!(client().pull(&reference(&server.host, "acme/fetch:1")).await.expect("pulled"), artifact);
+    stage.write_tar(&artifact);
+    let target = format!("docker://{}", stage.target());
+    let copy = ["--insecure-policy", "copy", "--dest-tls-verify=false", "--src-tls-verify=false"];
+    stage.run(&[&copy[..], &["oci-archive:ours.tar:1", &target]].concat());
+    assert_eq!(client().pull(&stage.reference()).await.expect("pulled"), artifact);
+    stage.run(&[&copy[..], &[&target, "oci-archive:theirs.tar:1"]].concat());
+    assert_eq!(stage.read_tar(), artifact);
 }
 
-#[tokio::test]
-#[ignore = "nightly: packages"]
-async fn a_tar_of_skopeo_is_read() {
-    let (Some(skopeo), Some(server)) = (program("skopeo"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let artifact = artifact("fetch");
-    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
-    let source = format!("docker://{}/acme/fetch:1", server.host);
-    let flags = ["--insecure-policy", "copy", "--src-tls-verify=false", &source, "oci-archive:theirs.tar:1"];
-    run(&skopeo, folder.path(), &flags);
-    assert_eq!(read_tar(&folder.path().join("theirs.tar")), artifact);
-}
-
-/// A key pair of cosign, and an artifact in a registry that it has signed.
-async fn signed_by_cosign(cosign: &Path, server: &Server, folder: &Path, arguments: &[&str]) -> Artifact {
-    let artifact = artifact("fetch");
-    let reference = reference(&server.host, "acme/fetch:1");
-    client().push(&reference, &artifact).await.expect("pushed");
-    run(cosign, folder, &["generate-key-pair"]);
-    let target = format!("{}/acme/fetch@{}", server.host, artifact.digest());
-    let mut all = vec!["sign", "--yes", "--key", "cosign.key", "--allow-http-registry"];
-    all.extend(arguments);
-    run(cosign, folder, &[&all[..], &[&target]].concat());
-    client().pull(&reference).await.expect("pulled")
-}
-
-fn is_verified(cosign: &Path, server: &Server, folder: &Path, arguments: &[&str]) {
-    let target = format!("{}/copy/fetch:1", server.host);
-    let mut all = vec!["verify", "--key", "cosign.pub", "--insecure-ignore-tlog", "--allow-http-registry"];
-    all.extend(arguments);
-    run(cosign, folder, &[&all[..], &[&target]].concat());
-}
-
-#[tokio::test]
-#[ignore = "nightly: packages"]
-async fn a_bundle_of_cosign_3_is_read_and_published_elsewhere() {
-    let (Some(cosign), Some(server)) = (program("cosign"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("signing.json"), SIGNING_CONFIG).expect("written");
-    let arguments = ["--signing-config", "signing.json"];
-    let pulled = signed_by_cosign(&cosign, &server, folder.path(), &arguments).await;
-    assert!(matches!(pulled.signatures[..], [Signature::Bundle(_)]), "{:?}", pulled.signatures);
-    client().push(&reference(&server.host, "copy/fetch:1"), &pulled).await.expect("pushed");
-    is_verified(&cosign, &server, folder.path(), &[]);
-}
-
-/// Without the servers of the public sigstore.
+/// A configuration without the servers of the public sigstore.
 const SIGNING_CONFIG: &str = r#"{
     "mediaType": "application/vnd.dev.sigstore.signingconfig.v0.2+json",
     "rekorTlogConfig": {}, "tsaConfig": {}
@@ -134,12 +110,28 @@ const SIGNING_CONFIG: &str = r#"{
 
 #[tokio::test]
 #[ignore = "nightly: packages"]
-async fn a_signature_of_cosign_2_is_read_and_published_elsewhere() {
-    let (Some(cosign), Some(server)) = (program("cosign"), Server::start(Access::Open)) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["--new-bundle-format=false", "--use-signing-config=false", "--tlog-upload=false"];
-    let pulled = signed_by_cosign(&cosign, &server, folder.path(), &arguments).await;
-    assert!(matches!(pulled.signatures[..], [Signature::SimpleSigning { .. }]), "{:?}", pulled.signatures);
-    client().push(&reference(&server.host, "copy/fetch:1"), &pulled).await.expect("pushed");
-    is_verified(&cosign, &server, folder.path(), &["--new-bundle-format=false"]);
+async fn signatures_in_both_formats_of_cosign_are_read_and_published_elsewhere() {
+    let of_2 = "--new-bundle-format=false";
+    for (is_bundle, format, signing) in [
+        (true, &[][..], &["--signing-config", "signing.json"][..]),
+        (false, &[of_2], &["--use-signing-config=false", "--tlog-upload=false"]),
+    ] {
+        let Some(stage) = Stage::of("cosign") else { return };
+        std::fs::write(stage.folder.path().join("signing.json"), SIGNING_CONFIG).expect("written");
+        let artifact = artifact("fetch");
+        client().push(&stage.reference(), &artifact).await.expect("pushed");
+        stage.run(&["generate-key-pair"]);
+        let signed = format!("{}/acme/fetch@{}", stage.server.host, artifact.digest());
+        let sign = ["sign", "--yes", "--key", "cosign.key", "--allow-http-registry"];
+        stage.run(&[&sign[..], format, signing, &[&signed]].concat());
+        let pulled = client().pull(&stage.reference()).await.expect("pulled");
+        let bundles: Vec<_> =
+            pulled.signatures.iter().map(|one| matches!(one, Signature::Bundle(_))).collect();
+        assert_eq!(bundles, [is_bundle], "{:?}", pulled.signatures);
+        let copy = reference(&stage.server.host, "copy/fetch:1");
+        client().push(&copy, &pulled).await.expect("pushed");
+        let copy = format!("{}/copy/fetch:1", stage.server.host);
+        let verify = ["verify", "--key", "cosign.pub", "--insecure-ignore-tlog", "--allow-http-registry"];
+        stage.run(&[&verify[..], format, &[&copy]].concat());
+    }
 }

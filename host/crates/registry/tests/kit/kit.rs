@@ -68,10 +68,15 @@ pub fn client() -> Client {
 
 /// A client whose docker configuration has this password for this registry. The folder holds that file.
 pub fn client_with(host: &str, user: &str, password: &str) -> (Client, tempfile::TempDir) {
+    client_of(host, &serde_json::json!({ "username": user, "password": password }))
+}
+
+/// A client whose docker configuration has this entry for this registry. The folder holds that file.
+pub fn client_of(host: &str, entry: &serde_json::Value) -> (Client, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("config.json");
-    let entry = serde_json::json!({ "auths": { host: { "username": user, "password": password } } });
-    std::fs::write(&file, entry.to_string()).expect("written");
+    let config = serde_json::json!({ "auths": { host: entry } });
+    std::fs::write(&file, config.to_string()).expect("written");
     let store = Store::new(vec![file]);
     let client = Client::new(Settings { credentials: store, ..settings() }).expect("a client");
     (client, folder)
@@ -90,4 +95,13 @@ pub fn failure<T: std::fmt::Debug>(result: Result<T, toolyard_registry::Error>) 
 pub fn descriptor(media_type: &str, bytes: &[u8]) -> serde_json::Value {
     let digest = Digest::of(bytes).to_string();
     serde_json::json!({ "mediaType": media_type, "digest": digest, "size": bytes.len() })
+}
+
+/// A registry with this artifact, a proxy before it, the address by way of the proxy, and the artifact.
+pub async fn published(artifact: Artifact) -> Option<(Server, Proxy, Reference, Artifact)> {
+    let server = Server::start(Access::Open)?;
+    let proxy = Proxy::before(&server.host).await;
+    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
+    let reference = reference(&proxy.host, "acme/fetch:1");
+    Some((server, proxy, reference, artifact))
 }

