@@ -34,8 +34,8 @@ mod tests {
         discover(&identity, offers).decode().expect("JSON")
     }
 
-    /// 26D-1, 26D-2, 26D-4, 26B-4: the offers, the extension as an empty object, and only the version that can
-    /// be claimed.
+    /// 26D-1, 26D-2, 26D-4, 26D-8, 26B-4: the offers, the extension under its full name as an empty object, no
+    /// capability of the other generation, and only the version that can be claimed.
     #[test]
     fn what_is_offered_is_declared_and_nothing_else() {
         assert_eq!(
@@ -60,14 +60,5 @@ mod tests {
                 "capabilities": {"tools": {"listChanged": true}, "logging": {}},
             })
         );
-    }
-
-    /// 26D-2, 26D-8, 26B-4: the extension has its full name, and the capability of the other generation is not listed.
-    #[test]
-    fn tasks_are_an_extension_and_no_capability() {
-        let capabilities = &of(true, Offers::default(), None)["capabilities"];
-        assert_eq!(capabilities["extensions"], json!({"io.modelcontextprotocol/tasks": {}}));
-        assert_eq!(capabilities.get("tasks"), None);
-        assert_eq!(of(true, Offers::default(), None).get("serverInfo"), None);
     }
 }
