@@ -133,15 +133,10 @@ mod tests {
             shown(RpcError { data: Some(RawJson::trusted(data)), ..error }).code
         };
         assert_eq!(says(r#"{"requiredCapabilities":{"sampling":{}}}"#), -32021);
-        for data in [
-            "{}",
-            "[]",
-            "null",
-            r#"{"requiredCapabilities":null}"#,
-            r#"{"requiredCapabilities":["sampling"]}"#,
-            r#"{"requiredCapabilities":"sampling"}"#,
-            r#"{"x":{"requiredCapabilities":{}}}"#,
-        ] {
+        for data in r#"{} [] null {"requiredCapabilities":null} {"requiredCapabilities":["sampling"]}
+                       {"requiredCapabilities":"sampling"} {"x":{"requiredCapabilities":{}}}"#
+            .split_whitespace()
+        {
             assert_eq!(says(data), -32603, "{data}");
         }
     }

@@ -35,22 +35,15 @@ fn a_filter_names_what_is_wanted_and_what_is_unknown_is_not_granted() {
 #[test]
 fn a_malformed_filter_is_refused() {
     assert_eq!(Filter::decode(None).expect_err("no params").code, -32602);
-    for params in [
-        "{}",
-        r#"{"notifications":null}"#,
-        r#"{"notifications":[]}"#,
-        r#"{"notifications":[true,true,true,[],[]]}"#,
-        r#"{"notifications":true}"#,
-        r#"{"notifications":{"toolsListChanged":1}}"#,
-        r#"{"notifications":{"toolsListChanged":null}}"#,
-        r#"{"notifications":{"taskIds":"t"}}"#,
-        r#"{"notifications":{"taskIds":[5]}}"#,
-        r#"{"notifications":{"taskIds":null}}"#,
-        r#"{"notifications":{"resourceSubscriptions":{}}}"#,
-        r#"{"notifications":{"taskIds":[],"taskIds":["t"]}}"#,
-        r#"{"notifications":{},"notifications":{}}"#,
-    ] {
-        assert_eq!(decode(params).expect_err(params).code, -32602, "{params}");
+    assert_eq!(decode("{}").expect_err("no notifications").code, -32602);
+    for notifications in
+        r#"null [] [true,true,true,[],[]] true {"toolsListChanged":1} {"toolsListChanged":null}
+                            {"taskIds":"t"} {"taskIds":[5]} {"taskIds":null} {"resourceSubscriptions":{}}
+                            {"taskIds":[],"taskIds":["t"]} {},"notifications":{}"#
+            .split_whitespace()
+    {
+        let refused = decode(&format!(r#"{{"notifications":{notifications}}}"#));
+        assert_eq!(refused.expect_err(notifications).code, -32602, "{notifications}");
     }
 }
 
