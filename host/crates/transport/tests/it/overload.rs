@@ -184,21 +184,26 @@ fn reset(stream: &TcpStream) {
 
 #[tokio::test]
 async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over() {
-    let (waiting, _go, mut tells) = waiting(TaskSupport::Forbidden);
-    let served = serve(server(vec![waiting])).await;
-    for how in ["close", "reset", "half-close"] {
+    for (how, support, stream_after) in [
+        ("close", TaskSupport::Forbidden, Duration::ZERO),
+        ("reset", TaskSupport::Forbidden, Duration::ZERO),
+        // A client that closes its sending half counts as gone, because HTTP/1.1 has no other signal.
+        ("half-close", TaskSupport::Forbidden, Duration::ZERO),
+        ("close before anything was sent", TaskSupport::Optional, Duration::from_secs(3600)),
+    ] {
+        let (waiting, _go, mut tells) = waiting(support);
+        let served = serve(server_with(vec![waiting], |wire| wire.stream_after = stream_after)).await;
         let mut stream = calling(served.address, "waiting").await;
         assert_eq!(tells.recv().await, Some("begun"));
         match how {
             "reset" => reset(&stream),
-            // A client that closes its sending half counts as gone, because HTTP/1.1 has no other signal.
             "half-close" => stream.shutdown().await.expect("a shutdown"),
             _ => {}
         }
         let _half_open = (how == "half-close").then_some(stream);
         assert_eq!(tells.recv().await, Some("gone"), "{how}");
+        served.stopped().await;
     }
-    served.stopped().await;
 }
 
 #[tokio::test]

@@ -26,14 +26,14 @@ pub async fn serve(server: std::sync::Arc<Server>) -> Served {
     Served::draining(server, std::future::ready(())).await
 }
 
-/// An answer, and the connection that it arrives on.
+/// An answer, and the connection that it arrives on, which closes when this is dropped.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     body: Incoming,
     events: VecDeque<String>,
     rest: String,
-    connection: Connection,
+    _connection: Connection,
 }
 
 /// A connection; closed when this is dropped.
@@ -75,7 +75,7 @@ impl Served {
         let request = request.body(Full::new(Bytes::from(text.to_owned()))).expect("valid");
         let (head, body) = sender.send_request(request).await.expect("an answer").into_parts();
         let (events, rest) = (VecDeque::new(), String::new());
-        Answer { status: head.status, headers: head.headers, body, events, rest, connection }
+        Answer { status: head.status, headers: head.headers, body, events, rest, _connection: connection }
     }
 
     /// Posts a request with the headers that repeat it.
@@ -146,10 +146,5 @@ impl Answer {
         let event = self.event().await?;
         let data = event.strip_prefix("data: ").unwrap_or_else(|| panic!("more than data: {event}"));
         Some(serde_json::from_str(data).expect("JSON"))
-    }
-
-    /// Closes the connection.
-    pub fn hang_up(self) {
-        drop(self.connection);
     }
 }
