@@ -199,10 +199,8 @@ mod tests {
     const FOREIGN: &str = "a\u{1b}[2J\n\u{202e}b\u{2028}\u{9b}\",\"level\":\"ERROR";
 
     fn log_foreign_text() {
-        let foreign = FOREIGN;
-        let error = Failed(std::io::Error::other(foreign));
-        let error = &error as &dyn Error;
-        tracing::info!(event = "test.logged", plugin = %foreign, said = foreign, count = 3, error, "line {foreign}");
+        let error = &Failed(std::io::Error::other(FOREIGN)) as &dyn Error;
+        tracing::info!(event = "test.logged", plugin = %FOREIGN, said = FOREIGN, count = 3, error, "line {FOREIGN}");
     }
 
     fn logged(format: LogFormat, colours: bool, log_line: fn()) -> String {
@@ -210,14 +208,11 @@ mod tests {
         let writer = kept.clone();
         let log = tracing_subscriber::fmt().fmt_fields(ShownFields).with_ansi(colours);
         let log = log.with_writer(move || writer.clone());
-        match format {
-            LogFormat::Text => {
-                tracing::subscriber::with_default(log.without_time().finish(), log_line);
-            }
-            LogFormat::Json => {
-                tracing::subscriber::with_default(log.event_format(JsonLines).finish(), log_line);
-            }
-        }
+        let log: tracing::Dispatch = match format {
+            LogFormat::Text => log.without_time().into(),
+            LogFormat::Json => log.event_format(JsonLines).into(),
+        };
+        tracing::dispatcher::with_default(&log, log_line);
         let bytes = kept.0.lock().expect("free").clone();
         String::from_utf8(bytes).expect("text")
     }
