@@ -196,21 +196,13 @@ fn files_that_cannot_be_edited_and_entries_of_others_are_refused() {
 #[test]
 fn values_that_do_not_fit_are_wrong_usage() {
     let cursor = client("cursor").expect("a client");
-    let url = |url: &str| Server::Http { url: url.to_owned(), token_env: None };
-    let named = |name: &str| Options { name: name.to_owned(), ..options(http(None)) };
-    for options in [
-        named(""),
-        named("a b"),
-        named("a\"b"),
-        named(&"a".repeat(65)),
-        options(url("127.0.0.1:7420/mcp")),
-        options(url("file:///mcp")),
-        options(url("http:///mcp")),
-        options(url("http://ada:secret@host/mcp")),
-        options(url("http://host/mcp\n")),
-        options(http(Some("Bearer toolyard_abc"))),
-        options(http(Some("1A"))),
-    ] {
+    let names = ["", "a b", "a\"b", &"a".repeat(65)];
+    let named = names.map(|name| Options { name: name.to_owned(), ..options(http(None)) });
+    let urls = "127.0.0.1:7420/mcp file:///mcp http:///mcp http://ada:secret@host/mcp";
+    let urls = urls.split(' ').chain(["http://host/mcp\n"]);
+    let at = urls.map(|url| options(Server::Http { url: url.to_owned(), token_env: None }));
+    let with_token = ["Bearer toolyard_abc", "1A"].map(|token| options(http(Some(token))));
+    for options in named.into_iter().chain(at).chain(with_token) {
         let refusal = plan(cursor, &environment(System::Linux), &options, None).expect_err("refused");
         assert!(refusal.is_usage() && !refusal.to_string().contains("secret"), "{options:?}: {refusal}");
     }

@@ -157,21 +157,18 @@ mod tests {
             json!({"kty": "EC", "crv": "P-256", "kid": "e", "x": "AA", "y": "AA"}),
             json!({"kty": "OKP", "crv": "Ed25519", "kid": "o", "x": "AA"}),
         ]);
-        for (kid, algorithm, found) in [
-            (Some("r"), "RS256", true),
-            (Some("r"), "RS512", false),
-            (Some("r"), "ES256", false),
-            (Some("any"), "PS384", true),
-            (Some("any"), "EdDSA", false),
-            (Some("e"), "ES256", true),
-            (Some("e"), "ES384", false),
-            (Some("o"), "EdDSA", true),
-            (Some("R"), "RS256", false),
-            (Some("../r"), "RS256", false),
-            (Some(""), "RS256", false),
-            (None, "RS256", false),
+        for (kid, fitting, others) in [
+            (Some("r"), &["RS256"][..], &["RS512", "ES256"][..]),
+            (Some("any"), &["RS256", "PS384"], &["EdDSA"]),
+            (Some("e"), &["ES256"], &["ES384"]),
+            (Some("o"), &["EdDSA"], &["ES256"]),
+            (Some("R"), &[], &["RS256"]),
+            (Some("../r"), &[], &["RS256"]),
+            (Some(""), &[], &["RS256"]),
+            (None, &[], &["RS256"]),
         ] {
-            assert_eq!(keys.find(kid, named(algorithm)).is_some(), found, "{kid:?} {algorithm}");
+            let finds = |algorithm: &&str| keys.find(kid, named(algorithm)).is_some();
+            assert!(fitting.iter().all(finds) && !others.iter().any(finds), "{kid:?}");
         }
         assert!(keys.has("r") && keys.has("any"));
         assert!(["R", "../r", ""].iter().all(|kid| !keys.has(kid)));

@@ -53,14 +53,13 @@ fn a_4_a_header_that_asks_for_less_than_a_signature_is_refused() {
         // The sender chooses no keys in the token itself.
         (json!({"alg": "EdDSA", "kid": "two", "jwk": jwk, "jku": "http://[::1]:1/"}), TokenRejection::Key),
         (json!({"alg": "ES256", "kid": "one"}), TokenRejection::Key),
-        (json!({"alg": "EdDSA", "kid": "one"}), TokenRejection::Signature),
         (json!({"alg": "EdDSA"}), TokenRejection::Signature),
         (json!({"alg": "EdDSA", "kid": "one", "typ": "AT+JWT"}), TokenRejection::Signature),
     ] {
         assert_eq!(refused(&header, &wrong), why, "{header}");
     }
     let header = json!({"alg": "EdDSA", "kid": "one"});
-    for signature in ["", "AA", "=", "*", "AAAA===="] {
+    for signature in ["", "AA", "=", "*", "AAAA====", &wrong] {
         assert_eq!(refused(&header, signature), TokenRejection::Signature, "{signature}");
     }
 }
