@@ -121,7 +121,6 @@ mod tests {
     use super::*;
     use http::HeaderValue;
     use toolyard_protocol::stateless::headers::name_of;
-    use toolyard_protocol::stateless::param_headers::param_headers;
 
     fn headers(given: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -182,29 +181,5 @@ mod tests {
         }
         let list = headers(&[("mcp-method", "tools/list"), encoded]);
         assert_eq!(check_method(&list, &Method::ToolsList, || None), Ok(()), "a list has no name");
-    }
-
-    #[test]
-    fn t_26h_10_a_notification_needs_no_headers_and_has_no_wrong_ones() {
-        let check = |given: &[(&'static str, &'static str)]| {
-            check_notification(&headers(given), &Method::Cancelled, &version("2026-07-28")).is_ok()
-        };
-        assert!(check(&[]));
-        assert!(check(&[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "notifications/cancelled")]));
-        assert!(!check(&[("mcp-protocol-version", "2025-11-25")]));
-        assert!(!check(&[("mcp-method", "notifications/initialized")]));
-    }
-
-    #[test]
-    fn t_26xh_2_an_argument_is_repeated_as_it_is() {
-        let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
-        let wanted = param_headers(&json(schema)).expect("a valid annotation");
-        let eu = ("Mcp-Param-Region", "eu");
-        for (given, expected) in
-            [(&[eu][..], Ok(())), (&[("mcp-param-region", "us")], Err(-32020)), (&[eu, eu], Err(-32020))]
-        {
-            let checked = check_params(&headers(given), &wanted, &json(r#"{"region":"eu"}"#));
-            assert_eq!(checked.map_err(|error| error.code), expected, "{given:?}");
-        }
     }
 }

@@ -163,7 +163,9 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         (&[version, get], tasks.as_str(), (400, -32020)),
         // 26X-7: methods of tasks need an envelope, too.
         (&[version, get, ("mcp-name", "x")], tasks.as_str(), (400, -32021)),
+        // 26XH-2: an argument is repeated once and as it is.
         (&[version, calls, quick, ("mcp-param-region", "us")], call.as_str(), (400, -32020)),
+        (&[version, calls, quick, eu, eu], call.as_str(), (400, -32020)),
         (&[version, calls, ("mcp-name", "only_tasks")], required.as_str(), (400, -32021)),
         (&[version, calls], nameless.as_str(), (200, -32602)),
         (&[version, calls, quick, eu], call.as_str(), (200, 0)),
