@@ -49,21 +49,17 @@ fn fields_become_values_of_their_types_and_values_become_fields() {
 fn what_does_not_fit_is_named_at_its_field() {
     let form = pairs("f.count=x|f.level=3|f.numbers=1\ny|f.free={|f.inner/deep/x=1");
     let (_, faults) = read(&all_kinds(), &form, Reading::Arguments);
-    let found: Vec<_> = faults
-        .iter()
-        .map(|fault| (fault.pointer.as_str(), fault.text.split(':').next().unwrap_or_default()))
-        .collect();
-    assert_eq!(
-        found,
-        [
-            ("/count", "must be a number"),
-            ("/free", "is not valid JSON"),
-            ("/inner/a~1b", "is required"),
-            ("/level", "must be one of the choices"),
-            ("/name", "is required"),
-            ("/numbers", "must be a number"),
-        ]
-    );
+    let found: Vec<_> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.text)).collect();
+    let expected = [
+        "/count must be a number",
+        "/free is not valid JSON",
+        "/inner/a~1b is required",
+        "/level must be one of the choices",
+        "/name is required",
+        "/numbers must be a number",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    assert!(found.iter().zip(expected).all(|(fault, expected)| fault.starts_with(expected)), "{found:?}");
     let page = inputs(&all_kinds(), "f", &form, &faults).into_string();
     for text in [
         "name=\"f.count\" type=\"number\" value=\"x\"",

@@ -26,6 +26,7 @@ fn time(text: &str) -> Timestamp {
 
 #[test]
 fn f_2_every_criterion_is_read() {
+    use TaskStatus::{Cancelled, Completed, Failed, InputRequired, Working};
     let members = json!({
         "methods": ["tools/call", "sampling/createMessage"],
         "taskIds": ["786512e2-9e0d-44bd-8f29-789f320fe840", "no id at all"],
@@ -42,13 +43,7 @@ fn f_2_every_criterion_is_read() {
     let expected = TaskFilter {
         methods: Some(vec!["tools/call".into(), "sampling/createMessage".into()]),
         task_ids: Some(vec!["786512e2-9e0d-44bd-8f29-789f320fe840".into(), "no id at all".into()]),
-        status: Some(vec![
-            TaskStatus::Working,
-            TaskStatus::InputRequired,
-            TaskStatus::Completed,
-            TaskStatus::Failed,
-            TaskStatus::Cancelled,
-        ]),
+        status: Some(vec![Working, InputRequired, Completed, Failed, Cancelled]),
         created_after: Some(time("2025-11-25T10:30:00.120Z")),
         created_before: Some(time("2025-11-25T10:30:00.121Z")),
         last_updated_after: Some(time("2025-11-26T10:30:00.001Z")),
