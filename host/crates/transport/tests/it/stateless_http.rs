@@ -58,24 +58,6 @@ async fn l_6_a_session_that_begins_while_components_compile_is_told_of_all_lists
     served.stopped().await;
 }
 
-#[tokio::test]
-async fn refusals_say_what_to_change() {
-    let served = serve(server(vec![quick()])).await;
-    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
-    for (header, body, status, says) in [
-        (("x", "y"), batch, 400, "batches belong to 2025-03-26: send one message"),
-        (("origin", "https://evil.example"), INITIALIZE, 403, "add it to `origins` in [http]"),
-        // Two `Host` headers name no server.
-        (("host", "tools.example"), INITIALIZE, 403, "add its name to `hosts` in [http]"),
-    ] {
-        let answer = served.post_text(&[header], body).await;
-        assert_eq!(answer.status, status, "{says}");
-        let answer = answer.json().await;
-        assert!(answer["error"]["message"].as_str().expect("a message").contains(says), "{answer}");
-    }
-    served.stopped().await;
-}
-
 /// A server with two tokens, each for its own subject.
 fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     let server = server(tools);
@@ -197,26 +179,32 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
 /// A request without an envelope and without such headers is answered as before, and an unknown version is
 /// refused before anything else.
 #[tokio::test]
-async fn t_26b_1_26b_3_what_is_of_sessions_stays_as_it_was() {
+async fn t_26b_1_26b_3_what_is_of_sessions_stays_as_it_was_and_refusals_say_what_to_change() {
     const UNSPOKEN: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Bad request: unsupported MCP-Protocol-Version; this server speaks 2025-11-25, 2025-06-18, 2025-03-26"}}"#;
     const NO_SESSION: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Bad request: the MCP-Session-Id header is required; initialize first"}}"#;
     let served = serve(server(vec![quick()])).await;
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     let discover = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
     let unspoken = ("mcp-protocol-version", "1900-01-01");
-    for (headers, body, expected) in [
-        (&[unspoken][..], list, UNSPOKEN),
-        (&[unspoken], "{", UNSPOKEN),
-        (&[unspoken], "[]", UNSPOKEN),
-        (&[unspoken], r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, UNSPOKEN),
-        (&[("mcp-protocol-version", "2026-07-28, 2025-11-25")], list, UNSPOKEN),
-        (&[], list, NO_SESSION),
-        (&[], discover, NO_SESSION),
-        (&[("mcp-protocol-version", "2025-11-25")], list, NO_SESSION),
+    for (headers, body, status, says) in [
+        (&[unspoken][..], list, 400, UNSPOKEN),
+        (&[unspoken], "{", 400, UNSPOKEN),
+        (&[unspoken], "[]", 400, UNSPOKEN),
+        (&[unspoken], r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 400, UNSPOKEN),
+        (&[("mcp-protocol-version", "2026-07-28, 2025-11-25")], list, 400, UNSPOKEN),
+        (&[], list, 400, NO_SESSION),
+        (&[], discover, 400, NO_SESSION),
+        (&[("mcp-protocol-version", "2025-11-25")], list, 400, NO_SESSION),
+        (&[], batch, 400, "batches belong to 2025-03-26: send one message"),
+        (&[("origin", "https://evil.example")], INITIALIZE, 403, "add it to `origins` in [http]"),
+        // Two `Host` headers name no server.
+        (&[("host", "tools.example")], INITIALIZE, 403, "add its name to `hosts` in [http]"),
     ] {
         let answer = served.post_text(headers, body).await;
-        assert_eq!(answer.status, 400, "{body}");
-        assert_eq!(answer.text().await, expected, "{headers:?} {body}");
+        assert_eq!(answer.status, status, "{headers:?} {body}");
+        let text = answer.text().await;
+        assert!(text.contains(says), "{headers:?} {body}: {text}");
     }
     served.stopped().await;
 }
