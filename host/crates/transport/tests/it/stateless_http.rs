@@ -275,13 +275,11 @@ async fn t_26h_11_comments_keep_a_silent_stream_open() {
 #[tokio::test]
 async fn t_26t_10_26h_13_a_call_that_becomes_a_task_in_its_stream_outlives_the_stream() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-    let (begin, goes) = (Arc::new(Notify::new()), go.clone());
-    let begins = begin.clone();
+    let signal = go.clone();
     let late = tool("late", TaskSupport::Optional, move |context| {
-        let (begin, go, told) = (begins.clone(), goes.clone(), told.clone());
+        let (go, gone) = (signal.clone(), Gone(told.clone()));
         async move {
-            let gone = Gone(told);
-            begin.notified().await;
+            go.notified().await;
             context.begin_task().await.expect("it may become one");
             gone.0.send("begun").expect("the test listens");
             go.notified().await;
@@ -292,7 +290,7 @@ async fn t_26t_10_26h_13_a_call_that_becomes_a_task_in_its_stream_outlives_the_s
     let call = request(json!(1), "tools/call", json!({"name": "late"}), &able());
     let mut answer = served.post(&call).await;
     assert_eq!(answer.headers["content-type"], "text/event-stream");
-    begin.notify_one();
+    go.notify_one();
     let created = answer.message().await.expect("the handle");
     assert_eq!(created["result"]["resultType"], "task");
     assert_eq!(answer.event().await, None);
