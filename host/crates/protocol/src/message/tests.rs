@@ -81,11 +81,8 @@ fn responses_carry_a_result_or_an_error() {
 
 #[test]
 fn j_6_each_member_of_a_batch_is_judged_by_itself() {
-    let Ok(Incoming::Batch(members)) =
-        one_or_batch(r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 5, {"jsonrpc":"2.0","method":"n"}]"#)
-    else {
-        panic!("a batch");
-    };
+    let batch = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 5, {"jsonrpc":"2.0","method":"n"}]"#;
+    let Ok(Incoming::Batch(members)) = one_or_batch(batch) else { panic!("a batch") };
     assert!(matches!(members[0], Ok(Message::Request { .. })));
     assert_eq!(members[1].as_ref().expect_err("5").error.code, INVALID_REQUEST);
     assert!(matches!(members[2], Ok(Message::Notification { .. })));

@@ -38,27 +38,16 @@ mod tests {
     /// capability of the other generation, and only the version that can be claimed.
     #[test]
     fn what_is_offered_is_declared_and_nothing_else() {
-        assert_eq!(
-            of(true, Offers { resources: true, prompts: true, completions: true }, Some("Read \"me\".")),
-            json!({
-                "supportedVersions": ["2026-07-28"],
-                "capabilities": {
-                    "tools": {"listChanged": true},
-                    "logging": {},
-                    "resources": {"subscribe": true, "listChanged": true},
-                    "prompts": {"listChanged": true},
-                    "completions": {},
-                    "extensions": {"io.modelcontextprotocol/tasks": {}},
-                },
-                "instructions": "Read \"me\".",
-            })
-        );
-        assert_eq!(
-            of(false, Offers::default(), None),
-            json!({
-                "supportedVersions": ["2026-07-28"],
-                "capabilities": {"tools": {"listChanged": true}, "logging": {}},
-            })
-        );
+        let capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
+        let mut expected = json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities});
+        assert_eq!(of(false, Offers::default(), None), expected);
+        let capabilities = &mut expected["capabilities"];
+        capabilities["resources"] = json!({"subscribe": true, "listChanged": true});
+        capabilities["prompts"] = json!({"listChanged": true});
+        capabilities["completions"] = json!({});
+        capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+        expected["instructions"] = "Read \"me\".".into();
+        let offers = Offers { resources: true, prompts: true, completions: true };
+        assert_eq!(of(true, offers, Some("Read \"me\".")), expected);
     }
 }

@@ -211,9 +211,9 @@ mod tests {
             json!({}),
             json!({"type": "string"}),
             json!({"type": ["object", "null"]}),
-            json!({"type": "object", "properties": {"a": 5}}),
-            json!({"type": "object", "$defs": 5}),
-            json!({"type": "object", "$defs": {"a": "no schema"}}),
+            with("properties", json!({"a": 5})),
+            with("$defs", json!(5)),
+            with("$defs", json!({"a": "no schema"})),
         ] {
             assert_eq!(union_of(&schema), None, "{schema}");
         }

@@ -76,15 +76,11 @@ mod tests {
 
     #[test]
     fn h_7_json_may_have_parameters() {
-        for (value, expected) in [
-            ("application/json", true),
-            ("Application/JSON; charset=utf-8", true),
-            (" application/json ;x", true),
-            ("text/json", false),
-            ("application/json-patch+json", false),
-            ("", false),
-        ] {
-            assert_eq!(is_json(value), expected, "{value}");
+        for value in ["application/json", "Application/JSON; charset=utf-8", " application/json ;x"] {
+            assert!(is_json(value), "{value}");
+        }
+        for value in ["text/json", "application/json-patch+json", ""] {
+            assert!(!is_json(value), "{value}");
         }
     }
 }

@@ -99,15 +99,11 @@ fn an_update_names_a_task_and_brings_answers() {
     assert_eq!(answers["q1"].as_str(), r#"{"action":"accept"}"#);
     assert_eq!(update(r#"{"taskId":"t","inputResponses":{}}"#).expect("none").1.len(), 0);
     assert!(update_params(None).is_err());
-    for params in [
-        "{}",
-        r#"{"taskId":"t"}"#,
-        r#"{"inputResponses":{}}"#,
-        r#"{"taskId":5,"inputResponses":{}}"#,
-        r#"{"taskId":"t","inputResponses":null}"#,
-        r#"{"taskId":"t","inputResponses":[]}"#,
-        r#"{"taskId":"t","taskId":"u","inputResponses":{}}"#,
-    ] {
+    for params in r#"{} {"taskId":"t"} {"inputResponses":{}} {"taskId":5,"inputResponses":{}}
+                     {"taskId":"t","inputResponses":null} {"taskId":"t","inputResponses":[]}
+                     {"taskId":"t","taskId":"u","inputResponses":{}}"#
+        .split_whitespace()
+    {
         assert_eq!(update(params).expect_err(params).code, -32602, "{params}");
     }
 }
