@@ -120,15 +120,15 @@ mod tests {
 
     #[test]
     fn what_is_malformed_is_no_parent() {
-        for text in "|00|00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01\
-                     |00-00000000000000000000000000000000-b7ad6b7169203331-01\
-                     |00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\
-                     |00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-00\
-                     |ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\
-                     |00-0af7651916cd43dd8448eb211c80319cb-7ad6b7169203331-01\
-                     |01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01x\
-                     |00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0"
-            .split('|')
+        let zero_span = "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01";
+        let zero_trace = "00-00000000000000000000000000000000-b7ad6b7169203331-01";
+        let upper = PARENT.replace("af", "AF");
+        let more = format!("{PARENT}-00");
+        let forbidden = format!("ff{}", &PARENT[2..]);
+        let dashes = PARENT.replace("-b7", "b-7");
+        let joined = format!("01{}x", &PARENT[2..]);
+        for text in
+            ["", "00", zero_span, zero_trace, &upper, &more, &forbidden, &dashes, &joined, &PARENT[..54]]
         {
             assert_eq!(TraceContext::parse(text, None), None, "{text}");
         }
