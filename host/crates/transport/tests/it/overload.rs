@@ -52,17 +52,14 @@ async fn heard(stream: &mut TcpStream) -> String {
     String::from_utf8(text).expect("text")
 }
 
-/// The bytes up to the end of an answer of known length.
+/// An answer whose body is JSON, after which the connection stays open.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut text = String::new();
-    let whole = |text: &str| {
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        let length = head.split("content-length: ").nth(1)?.split("\r\n").next()?.parse::<usize>().ok()?;
-        (body.len() >= length).then_some(())
-    };
+    let is_json = |body| serde_json::from_str::<Value>(body).is_ok();
+    let is_whole = |text: &str| text.split_once("\r\n\r\n").is_some_and(|(_, body)| is_json(body));
     let read = async {
         let mut bytes = [0; 4096];
-        while whole(&text).is_none() {
+        while !is_whole(&text) {
             let count = stream.read(&mut bytes).await.expect("an answer");
             assert!(count > 0, "the connection ended in the middle: {text}");
             text.push_str(std::str::from_utf8(&bytes[..count]).expect("text"));
