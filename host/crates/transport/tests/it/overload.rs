@@ -55,7 +55,7 @@ async fn heard(stream: &mut TcpStream) -> String {
 /// An answer whose body is JSON, after which the connection stays open.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut text = String::new();
-    let is_json = |body| serde_json::from_str::<Value>(body).is_ok();
+    let is_json = |body: &str| serde_json::from_str::<Value>(body).is_ok();
     let is_whole = |text: &str| text.split_once("\r\n\r\n").is_some_and(|(_, body)| is_json(body));
     let read = async {
         let mut bytes = [0; 4096];
