@@ -36,12 +36,10 @@ fn a_filter_names_what_is_wanted_and_what_is_unknown_is_not_granted() {
 fn a_malformed_filter_is_refused() {
     assert_eq!(Filter::decode(None).expect_err("no params").code, -32602);
     assert_eq!(decode("{}").expect_err("no notifications").code, -32602);
-    for notifications in
-        r#"null [] [true,true,true,[],[]] true {"toolsListChanged":1} {"toolsListChanged":null}
-                            {"taskIds":"t"} {"taskIds":[5]} {"taskIds":null} {"resourceSubscriptions":{}}
-                            {"taskIds":[],"taskIds":["t"]} {},"notifications":{}"#
-            .split_whitespace()
-    {
+    let malformed = r#"null [] [true,true,true,[],[]] true {"toolsListChanged":1} {"toolsListChanged":null}
+                       {"taskIds":"t"} {"taskIds":[5]} {"taskIds":null} {"resourceSubscriptions":{}}
+                       {"taskIds":[],"taskIds":["t"]} {},"notifications":{}"#;
+    for notifications in malformed.split_whitespace() {
         let refused = decode(&format!(r#"{{"notifications":{notifications}}}"#));
         assert_eq!(refused.expect_err(notifications).code, -32602, "{notifications}");
     }
