@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn t_26c_3_nothing_is_told_of_a_task_or_after_the_answer() {
         let (sender, told) = mpsc::channel();
-        let tell = move |message| sender.send(message).expect("a reader");
+        let tell = move |message: Bytes| sender.send(message).expect("a reader");
         let channel = RequestChannel::new(Some(LogLevel::Debug), tell);
         let id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f320fe840").expect("an id");
         let log = Notice::Log { level: LogLevel::Error, logger: None, data: RawJson::trusted("1") };
