@@ -196,8 +196,9 @@ fn files_that_cannot_be_edited_and_entries_of_others_are_refused() {
 #[test]
 fn values_that_do_not_fit_are_wrong_usage() {
     let cursor = client("cursor").expect("a client");
-    let names = ["", "a b", "a\"b", &"a".repeat(65)];
-    let named = names.map(|name| Options { name: name.to_owned(), ..options(http(None)) });
+    let long = "a".repeat(65);
+    let named =
+        ["", "a b", "a\"b", &long].map(|name| Options { name: name.to_owned(), ..options(http(None)) });
     let urls = "127.0.0.1:7420/mcp file:///mcp http:///mcp http://ada:secret@host/mcp";
     let urls = urls.split(' ').chain(["http://host/mcp\n"]);
     let at = urls.map(|url| options(Server::Http { url: url.to_owned(), token_env: None }));
