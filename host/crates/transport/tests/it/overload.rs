@@ -122,7 +122,7 @@ async fn drip(to: SocketAddr, first: &str) -> String {
         while says.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let mut text = Vec::new();
     let ended = async {
