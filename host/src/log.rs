@@ -165,7 +165,7 @@ impl Visit for JsonObject {
 mod tests {
     use super::*;
     use crate::config::value::LogFormat;
-    use std::sync::{Arc, Mutex};
+    use std::io::Seek as _;
 
     #[derive(Debug)]
     struct Failed(std::io::Error);
@@ -182,44 +182,24 @@ mod tests {
         }
     }
 
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("free").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     const FOREIGN: &str = "a\u{1b}[2J\n\u{202e}b\u{2028}\u{9b}\",\"level\":\"ERROR";
 
     fn log_foreign_text() {
-        let foreign = FOREIGN;
-        let error = Failed(std::io::Error::other(foreign));
-        let error = &error as &dyn Error;
-        tracing::info!(event = "test.logged", plugin = %foreign, said = foreign, count = 3, error, "line {foreign}");
+        let error = &Failed(std::io::Error::other(FOREIGN)) as &dyn Error;
+        tracing::info!(event = "test.logged", plugin = %FOREIGN, said = FOREIGN, count = 3, error, "line {FOREIGN}");
     }
 
     fn logged(format: LogFormat, colours: bool, log_line: fn()) -> String {
-        let kept = Kept::default();
-        let writer = kept.clone();
+        let mut file = tempfile::tempfile().expect("a file");
         let log = tracing_subscriber::fmt().fmt_fields(ShownFields).with_ansi(colours);
-        let log = log.with_writer(move || writer.clone());
-        match format {
-            LogFormat::Text => {
-                tracing::subscriber::with_default(log.without_time().finish(), log_line);
-            }
-            LogFormat::Json => {
-                tracing::subscriber::with_default(log.event_format(JsonLines).finish(), log_line);
-            }
-        }
-        let bytes = kept.0.lock().expect("free").clone();
-        String::from_utf8(bytes).expect("text")
+        let log = log.with_writer(file.try_clone().expect("the same file"));
+        let log: tracing::Dispatch = match format {
+            LogFormat::Text => log.without_time().into(),
+            LogFormat::Json => log.event_format(JsonLines).into(),
+        };
+        tracing::dispatcher::with_default(&log, log_line);
+        file.rewind().expect("to the begin");
+        std::io::read_to_string(file).expect("text")
     }
 
     #[test]

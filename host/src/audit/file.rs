@@ -197,6 +197,10 @@ mod tests {
         fs::read_to_string(folder.join(name)).unwrap_or_default()
     }
 
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
+    }
+
     #[test]
     fn t_43_a_file_is_put_aside_before_it_is_too_long_and_the_oldest_goes() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -234,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_by_name() {
+    fn what_is_no_file_is_refused_by_name_and_a_file_that_is_not_a_log_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("audit.jsonl");
+        let refusal = || log(folder.path(), 10, 2).append("{x\n").expect_err("is refused").to_string();
         let refused = || {
-            let error = log(folder.path(), 10, 2).append("{x\n").expect_err("it is not a file").to_string();
-            assert!(error.contains("audit.jsonl is no regular file"), "{error}");
+            assert!(refusal().contains("audit.jsonl is no regular file"), "{}", refusal());
             log(folder.path(), 10, 2).check().expect_err("it is not a file");
         };
         fs::create_dir(&path).expect("makes");
@@ -258,15 +262,9 @@ mod tests {
         }
         assert_eq!(read(folder.path(), "other"), "before\n");
         assert!(!folder.path().join("none").exists());
-    }
-
-    #[test]
-    fn a_file_that_is_not_a_log_is_left_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
         for other in ["127.0.0.1 localhost\n", "a key without an end of line"] {
-            fs::write(folder.path().join("audit.jsonl"), other).expect("writes");
-            let error = log(folder.path(), 10, 1).append("{}\n").expect_err("not a log").to_string();
-            assert!(error.contains("is not an audit log"), "{error}");
+            fs::write(&path, other).expect("writes");
+            assert!(refusal().contains("is not an audit log"), "{}", refusal());
             assert_eq!(read(folder.path(), "audit.jsonl"), other);
         }
     }
@@ -275,25 +273,23 @@ mod tests {
     fn a_log_that_others_can_change_is_not_written_unless_that_is_meant() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("audit.jsonl");
-        let set =
-            |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
         let open = log(folder.path(), 10, 2);
         open.append("{34}\n").expect("ours alone");
         for (path, kept, modes) in [(&*file, 0o600, [0o660, 0o602]), (folder.path(), 0o700, [0o770, 0o777])] {
             for mode in modes {
-                set(path, mode);
+                set_mode(path, mode);
                 for error in [open.append("{cd}\n").expect_err("others"), open.check().expect_err("others")] {
                     let error = error.to_string();
                     assert!(error.contains("chmod go-w") && error.contains(OVERRIDE), "{error}");
                 }
                 log(folder.path(), 100, 2).shared(true).check().expect("it is meant");
             }
-            set(path, kept);
+            set_mode(path, kept);
         }
         assert_eq!(read(folder.path(), "audit.jsonl"), "{34}\n");
         // The check covers rotated files as well.
         open.append("{ line that is longer\n").expect("ours again");
-        set(&folder.path().join("audit.jsonl.1"), 0o666);
+        set_mode(&folder.path().join("audit.jsonl.1"), 0o666);
         open.check().expect_err("others may change it");
     }
 
@@ -307,10 +303,7 @@ mod tests {
         let held = log.folder().expect("opens");
         let error = held.rename("from".as_ref(), "to".as_ref()).expect_err("is there").to_string();
         assert!(error.contains("/to: "), "{error}");
-        assert_eq!(
-            (read(folder.path(), "from"), read(folder.path(), "to")),
-            ("new\n".into(), "old\n".into())
-        );
+        assert_eq!(["from", "to"].map(|name| read(folder.path(), name)), ["new\n", "old\n"]);
         held.rename("from".as_ref(), "free".as_ref()).expect("renames");
         assert_eq!(read(folder.path(), "free"), "new\n");
     }

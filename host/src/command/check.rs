@@ -239,14 +239,9 @@ mod tests {
             replayed: vec!["clocks (1 ms)".to_owned(), "HTTP to api.example.com".to_owned()],
             same: vec!["random numbers".to_owned(), "environment".to_owned()],
         };
-        let lines = resume_lines(&resume, 1);
-        let expected = [
-            "resume",
-            "replayed: clocks (1 ms), HTTP to api.example.com",
-            "the same each time: random numbers, environment",
-            "refused: none",
-        ];
-        assert_eq!(lines, expected);
+        let expected = "resume\nreplayed: clocks (1 ms), HTTP to api.example.com\n\
+                        the same each time: random numbers, environment\nrefused: none";
+        assert_eq!(resume_lines(&resume, 1).join("\n"), expected);
         assert_eq!(resume_lines(&resume, 2)[0], "resume (only order)");
     }
 
@@ -254,7 +249,7 @@ mod tests {
     fn a_tool_that_is_never_handed_off_has_the_reason_in_its_line() {
         let by_tool = "tasks forbidden; never handed off: the tool declares forbidden";
         let by_manifest = "tasks forbidden; never handed off: the manifest says forbidden";
-        for (declared, effective, says) in [
+        for (declared_task_support, task_support, says) in [
             (Forbidden, Forbidden, by_tool),
             (Forbidden, Optional, "tasks optional"),
             (Forbidden, Required, "tasks required"),
@@ -263,14 +258,9 @@ mod tests {
             (Optional, Forbidden, by_manifest),
             (Required, Forbidden, by_manifest),
         ] {
-            let tool = CheckedTool {
-                name: "t".to_owned(),
-                title: None,
-                description: None,
-                task_support: effective,
-                declared_task_support: declared,
-                header_fault: None,
-            };
+            let (name, title, description, header_fault) = ("t".to_owned(), None, None, None);
+            let tool =
+                CheckedTool { name, title, description, task_support, declared_task_support, header_fault };
             assert_eq!(tasks_of(&tool), says);
         }
     }

@@ -141,15 +141,16 @@ mod tests {
     fn the_operators_rows_come_before_those_of_the_host() {
         let bridge = read("[[clients]]\nname = \"claude-*\"\nafter = \"5s\"\non-disconnect = \"keep\"")
             .expect("valid");
-        let code = bridge.terms(Some("claude-code"));
-        assert_eq!((code.after, code.wait), (Duration::from_secs(5), Duration::from_secs(50)));
-        assert!(code.keeps_on_disconnect);
-        let chat = bridge.terms(Some("chat-ui-mcp"));
-        assert_eq!((chat.after, chat.wait), (Duration::from_secs(20), Duration::from_secs(20)));
-        let unknown = bridge.terms(Some("another"));
-        assert_eq!((unknown.after, unknown.wait), (Duration::from_secs(45), Duration::from_secs(50)));
-        let unnamed = bridge.terms(None);
-        assert_eq!((unnamed.after, unnamed.wait), (unknown.after, unknown.wait));
+        for (client, after, wait) in [
+            (Some("claude-code"), 5, 50),
+            (Some("chat-ui-mcp"), 20, 20),
+            (Some("another"), 45, 50),
+            (None, 45, 50),
+        ] {
+            let terms = bridge.terms(client);
+            assert_eq!((terms.after.as_secs(), terms.wait.as_secs()), (after, wait), "{client:?}");
+        }
+        assert!(bridge.terms(Some("claude-code")).keeps_on_disconnect);
     }
 
     #[test]

@@ -97,20 +97,7 @@ mod tests {
 
     #[test]
     fn each_action_has_its_own_path() {
-        let all = [
-            Action::Logout,
-            Action::Theme,
-            Action::Cancel("7"),
-            Action::Answer("7"),
-            Action::Approve("7"),
-            Action::Deny("7"),
-            Action::RevokeGrant("7"),
-            Action::RevokePlugin("7"),
-            Action::RevokePrincipal("7"),
-            Action::EndSession("7"),
-            Action::Try("7"),
-        ];
-        for action in all {
+        for action in Action::ALL.map(|action| action("7")) {
             assert_eq!(Action::of(&action.path()), Some(action));
         }
         let others = "/tasks/7 /tasks/7/delete /tasks/7/cancel/x /permissions/plugin/7/revoke/x / /login";

@@ -73,18 +73,17 @@ mod tests {
     fn e_1_l_6_q_1_what_is_there_as_an_object_counts() {
         let none = ClientCapabilities::default();
         let with_tasks = ClientCapabilities { tasks: true, ..none };
+        let sampling = ClientCapabilities { sampling: true, ..none };
         for (text, expected) in [
             ("{}", none),
             (r#"{"elicitation":{}}"#, ClientCapabilities { form: true, ..none }),
             (r#"{"elicitation":{"form":{}}}"#, ClientCapabilities { form: true, ..none }),
             (r#"{"elicitation":{"url":{}}}"#, ClientCapabilities { url: true, ..none }),
             (r#"{"elicitation":{"url":{},"form":{}}}"#, ClientCapabilities { form: true, url: true, ..none }),
-            (r#"{"sampling":{}}"#, ClientCapabilities { sampling: true, ..none }),
+            (r#"{"sampling":{}}"#, sampling),
             (r#"{"sampling":null,"roots":false,"elicitation":1,"tasks":[]}"#, none),
-            (
-                r#"{"sampling":{"tools":{},"context":{}}}"#,
-                ClientCapabilities { sampling: true, sampling_tools: true, sampling_context: true, ..none },
-            ),
+            (r#"{"sampling":{"tools":{}}}"#, ClientCapabilities { sampling_tools: true, ..sampling }),
+            (r#"{"sampling":{"context":{}}}"#, ClientCapabilities { sampling_context: true, ..sampling }),
             (r#"{"roots":{"listChanged":true}}"#, ClientCapabilities { roots: true, ..none }),
             (
                 r#"{"tasks":{"requests":{"sampling":{"createMessage":{}}}}}"#,

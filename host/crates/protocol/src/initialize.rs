@@ -103,26 +103,27 @@ impl ServerIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    /// The capabilities that a server declares.
+    fn declared(tasks: bool, revision: &str, offers: Offers) -> Value {
+        let info = Implementation { name: "x".into(), title: None, version: "1".into() };
+        let identity = ServerIdentity { info, instructions: None, tasks };
+        let result = identity.initialize_result(Revision::parse(revision).expect("is known"), offers);
+        result.decode::<Value>().expect("JSON")["capabilities"].take()
+    }
 
     #[test]
     fn f_1_filters_are_offered_by_name_where_tasks_are() {
-        let info = Implementation { name: "x".into(), title: None, version: "1".into() };
-        let mut identity = ServerIdentity { info, instructions: None, tasks: true };
-        let tasks = |identity: &ServerIdentity, revision: &str| {
-            let revision = Revision::parse(revision).expect("is known");
-            let result: serde_json::Value =
-                identity.initialize_result(revision, Offers::default()).decode().expect("JSON");
-            result["capabilities"].get("tasks").cloned()
-        };
         let expected = r#"{"list":{"filter":{"methods":["tools/call"],"taskIds":true,"status":true,
             "createdAt":{"before":true,"after":true},"lastUpdatedAt":{"before":true,"after":true},
             "order":{"by":["createdAt","lastUpdatedAt"],"direction":["asc","desc"]}}},
             "cancel":{},"requests":{"tools":{"call":{}}}}"#;
-        let expected: serde_json::Value = serde_json::from_str(expected).expect("JSON");
-        assert_eq!(tasks(&identity, "2025-11-25"), Some(expected));
-        assert_eq!(tasks(&identity, "2025-06-18"), None, "there are no tasks in this revision");
-        identity.tasks = false;
-        assert_eq!(tasks(&identity, "2025-11-25"), None, "tasks are switched off");
+        let expected: Value = serde_json::from_str(expected).expect("JSON");
+        assert_eq!(declared(true, "2025-11-25", Offers::default())["tasks"], expected);
+        for (tasks, revision) in [(true, "2025-06-18"), (false, "2025-11-25")] {
+            assert_eq!(declared(tasks, revision, Offers::default()).get("tasks"), None, "{tasks} {revision}");
+        }
     }
 
     #[test]
@@ -136,37 +137,25 @@ mod tests {
         };
         let long = "x".repeat(MAX_CLIENT_BYTES);
         assert!(params("{}", "n").is_ok());
-        let error = params(&format!(r#"{{"a":"{long}"}}"#), "n").expect_err("too long");
-        assert!(
-            error.code == -32602 && error.message.contains("`capabilities` is longer than 16384"),
-            "{error}"
-        );
-        let error = params("{}", &long).expect_err("too long");
-        assert!(
-            error.code == -32602 && error.message.contains("`clientInfo` is longer than 16384"),
-            "{error}"
-        );
+        let capabilities = format!(r#"{{"a":"{long}"}}"#);
+        for (refused, member) in
+            [(params(&capabilities, "n"), "capabilities"), (params("{}", &long), "clientInfo")]
+        {
+            let error = refused.expect_err("too long");
+            assert_eq!(error.code, -32602);
+            assert!(error.message.contains(&format!("`{member}` is longer than 16384")), "{error}");
+        }
     }
 
     #[test]
     fn r_1_pr_1_co_1_g_1_what_is_offered_is_declared_and_nothing_else() {
-        let identity = ServerIdentity {
-            info: Implementation { name: "n".into(), title: None, version: "1".into() },
-            instructions: None,
-            tasks: true,
-        };
-        let declared = |offers| -> serde_json::Value {
-            let result = identity.initialize_result(Revision::LATEST, offers);
-            result.decode::<serde_json::Value>().expect("JSON")["capabilities"].take()
-        };
-        let nothing = declared(Offers::default());
-        assert_eq!(nothing["logging"], serde_json::json!({}));
-        for name in ["resources", "prompts", "completions"] {
-            assert!(nothing.get(name).is_none(), "{name}");
-        }
-        let all = declared(Offers { resources: true, prompts: true, completions: true });
-        assert_eq!(all["resources"], serde_json::json!({"subscribe": true, "listChanged": true}));
-        assert_eq!(all["prompts"], serde_json::json!({"listChanged": true}));
-        assert_eq!(all["completions"], serde_json::json!({}));
+        let none = json!({"tools": {"listChanged": true}, "logging": {}});
+        assert_eq!(declared(false, "2025-11-25", Offers::default()), none);
+        let mut all = none;
+        all["resources"] = json!({"subscribe": true, "listChanged": true});
+        all["prompts"] = json!({"listChanged": true});
+        all["completions"] = json!({});
+        let offers = Offers { resources: true, prompts: true, completions: true };
+        assert_eq!(declared(false, "2025-11-25", offers), all);
     }
 }

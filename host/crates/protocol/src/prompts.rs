@@ -110,24 +110,16 @@ mod tests {
 
     #[test]
     fn pr_4_a_missing_required_argument_is_named() {
-        let argument = |name: &str, required| PromptArgument {
-            name: name.to_owned(),
-            title: None,
-            description: None,
-            required,
+        let prompt = r#"{"name":"p","arguments":[{"name":"must","required":true},{"name":"may"}]}"#;
+        let prompt: PromptDescription = serde_json::from_str(prompt).expect("a prompt");
+        let check = |argument: &str| {
+            decode(&format!(r#"{{"name":"p","arguments":{{"{argument}":""}}}}"#))
+                .expect("fits")
+                .check(&prompt)
         };
-        let prompt = PromptDescription {
-            name: "p".to_owned(),
-            title: None,
-            description: None,
-            arguments: vec![argument("must", true), argument("may", false)],
-            icons: None,
-            meta: None,
-        };
-        let error = decode(r#"{"name":"p","arguments":{"may":""}}"#).expect("fits").check(&prompt);
-        let error = error.expect_err("incomplete");
+        let error = check("may").expect_err("incomplete");
         assert_eq!(error.code, -32602);
         assert!(error.message.contains("`must`"), "{error}");
-        decode(r#"{"name":"p","arguments":{"must":""}}"#).expect("fits").check(&prompt).expect("complete");
+        check("must").expect("complete");
     }
 }

@@ -78,14 +78,7 @@ mod tests {
         for uri in ["file:///a/b.md", "test://x", "notes:%20a", "urn:isbn:1", "a+b-c.d:x?y#z", "x:"] {
             assert!(is_uri(uri), "{uri}");
         }
-        for other in "a /a/b :a 1a:b x:%2 x:%zz".split(' ').chain([
-            "",
-            "a b:c",
-            "test://a b",
-            "x:\u{e9}",
-            "x:\n",
-            "x:\"\"",
-        ]) {
+        for other in "|a|/a/b|:a|1a:b|x:%2|x:%zz|a b:c|test://a b|x:\u{e9}|x:\n|x:\"\"".split('|') {
             assert!(!is_uri(other), "{other:?}");
         }
         assert!(!is_uri(&format!("x:{}", "a".repeat(MAX_URI_BYTES))));

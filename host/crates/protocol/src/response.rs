@@ -119,33 +119,24 @@ mod tests {
     #[test]
     fn j_4_an_unreadable_id_is_left_out_never_null() {
         let fault = RpcError::new(-32700, "Parse error");
-        assert_eq!(
-            error(None, &fault),
-            r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#.as_bytes()
-        );
-        assert_eq!(
-            error(Some(&Id::Number(0)), &fault),
-            r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32700,"message":"Parse error"}}"#.as_bytes()
-        );
+        for (id, member) in [(None, ""), (Some(&Id::Number(0)), r#""id":0,"#)] {
+            let expected =
+                format!(r#"{{"jsonrpc":"2.0",{member}"error":{{"code":-32700,"message":"Parse error"}}}}"#);
+            assert_eq!(error(id, &fault), expected.as_bytes());
+        }
     }
 
     #[test]
     fn t_26_the_related_task_is_merged_into_the_meta_and_nothing_else_changes() {
         let related = r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#;
         for (given, expected) in [
-            ("{}".to_owned(), format!(r#"{{"_meta":{{{related}}}}}"#)),
-            (
-                r#"{"content":[ ],"isError":false}"#.to_owned(),
-                format!(r#"{{"content":[ ],"isError":false,"_meta":{{{related}}}}}"#),
-            ),
-            (r#"{"_meta":{},"content":[]}"#.to_owned(), format!(r#"{{"_meta":{{{related}}},"content":[]}}"#)),
-            (
-                r#"{"_meta":{"a":"}"},"content":[]}"#.to_owned(),
-                format!(r#"{{"_meta":{{"a":"}}",{related}}},"content":[]}}"#),
-            ),
+            ("{}", r#"{"_meta":{RELATED}}"#),
+            (r#"{"content":[ ],"isError":false}"#, r#"{"content":[ ],"isError":false,"_meta":{RELATED}}"#),
+            (r#"{"_meta":{},"content":[]}"#, r#"{"_meta":{RELATED},"content":[]}"#),
+            (r#"{"_meta":{"a":"}"},"content":[]}"#, r#"{"_meta":{"a":"}",RELATED},"content":[]}"#),
         ] {
-            let made = with_related_task(&RawJson::parse(given.clone()).expect("valid"), "t");
-            assert_eq!(made.as_str(), expected, "{given}");
+            let made = with_related_task(&RawJson::parse(given).expect("valid"), "t");
+            assert_eq!(made.as_str(), expected.replace("RELATED", related), "{given}");
             RawJson::parse(made.bytes()).expect("still JSON");
         }
     }

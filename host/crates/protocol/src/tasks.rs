@@ -140,28 +140,8 @@ pub fn task_id(params: Option<&RawJson>) -> Result<String, RpcError> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn older_tasks_are_asked_about_less_often() {
-        let made = Timestamp(1_764_066_600_000);
-        let view = || TaskView {
-            id: "786512e2".into(),
-            status: TaskStatus::Working,
-            status_message: None,
-            created_at: made,
-            last_updated_at: made,
-            ttl_ms: 60_000,
-            poll_interval_ms: 1_000,
-        };
-        for (age_s, advised) in [(-5, 1_000), (59, 1_000), (300, 5_000), (1_800, 30_000), (86_400, 30_000)] {
-            let now = Timestamp(made.0 + age_s * 1_000);
-            assert_eq!(view().advised_at(now).poll_interval_ms, advised, "{age_s} s");
-        }
-    }
-
-    /// X-7: the `ttl` is always there.
-    #[test]
-    fn t_12_a_task_shows_all_that_is_required_and_omits_what_it_lacks() {
-        let view = TaskView {
+    fn view() -> TaskView {
+        TaskView {
             id: "786512e2-9e0d-44bd-8f29-789f320fe840".into(),
             status: TaskStatus::InputRequired,
             status_message: None,
@@ -169,9 +149,22 @@ mod tests {
             last_updated_at: Timestamp(1_764_066_601_000),
             ttl_ms: 60_000,
             poll_interval_ms: 1_000,
-        };
+        }
+    }
+
+    #[test]
+    fn older_tasks_are_asked_about_less_often() {
+        for (age_s, advised) in [(-5, 1_000), (59, 1_000), (300, 5_000), (1_800, 30_000), (86_400, 30_000)] {
+            let now = Timestamp(view().created_at.0 + age_s * 1_000);
+            assert_eq!(view().advised_at(now).poll_interval_ms, advised, "{age_s} s");
+        }
+    }
+
+    /// X-7: the `ttl` is always there.
+    #[test]
+    fn t_12_a_task_shows_all_that_is_required_and_omits_what_it_lacks() {
         assert_eq!(
-            view.render().as_str(),
+            view().render().as_str(),
             concat!(
                 r#"{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","status":"input_required","#,
                 r#""createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:30:01.000Z","#,

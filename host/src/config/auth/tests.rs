@@ -37,6 +37,7 @@ fn a_4_what_would_weaken_the_check_is_refused_by_name() {
         format!("resource = \"https://t.example/mcp\"\n[[issuers]]\nissuer = \"https://i.example\"\n{more}")
     };
     let token = |more: &str| format!("[[tokens]]\nname = \"ci\"\n{more}");
+    let hashed = |more: &str| token(&format!("sha256 = \"{HASH}\"\n{more}"));
     for (text, says) in [
         ("[[issuers]]\nissuer = \"https://i.example\"".to_owned(), "`auth.resource`"),
         ("resource = \"t.example\"".to_owned(), "`auth.resource`: expected a URL"),
@@ -49,30 +50,21 @@ fn a_4_what_would_weaken_the_check_is_refused_by_name() {
         (issuer("jwks = \"k\""), "unknown field `jwks`"),
         (issuer("audience = [\"\"]"), "expected a text"),
         (issuer("[[issuers]]\nissuer = \"https://i.example\""), "listed twice"),
-        (
-            "resource = \"https://t.example\"\n[[issuers]]\nissuer = \"http://i.example\"".to_owned(),
-            "expected an https URL",
-        ),
-        ("resource = \"https://t.example\"\n[[issuers]]\nissuer = \"i\"".to_owned(), "expected a URL"),
+        (issuer("[[issuers]]\nissuer = \"http://j.example\""), "expected an https URL"),
+        (issuer("[[issuers]]\nissuer = \"i\""), "expected a URL"),
         (token("token = \"secret\""), "`toolyard token ci`"),
         (token(""), "64 hexadecimal digits"),
         (token("sha256 = \"abc\""), "64 hexadecimal digits"),
         (token(&format!("sha256 = \"{}\"", &HASH.replace('0', "x"))), "64 hexadecimal digits"),
-        (token(&format!("sha256 = \"{HASH}\"\nexpires = \"soon\"")), "expected a time"),
-        (token(&format!("sha256 = \"{HASH}\"\nscopes = [\"a b\"]")), "expected scopes"),
-        (token(&format!("sha256 = \"{HASH}\"\nlocal = true\nscopes = [\"a\"]")), "has no scopes"),
-        (
-            token(&format!("sha256 = \"{HASH}\"\n[[tokens]]\nname = \"b\"\nsha256 = \"{HASH}\"")),
-            "same name or hash",
-        ),
+        (hashed("expires = \"soon\""), "expected a time"),
+        (hashed("scopes = [\"a b\"]"), "expected scopes"),
+        (hashed("local = true\nscopes = [\"a\"]"), "has no scopes"),
+        (hashed(&format!("[[tokens]]\nname = \"b\"\nsha256 = \"{HASH}\"")), "same name or hash"),
         (format!("[[tokens]]\nname = \"a b\"\nsha256 = \"{HASH}\""), "`name`"),
         ("scopes = [\"a\\\"b\"]".to_owned(), "`auth.scopes`"),
         ("required-scopes = [\"\"]".to_owned(), "`auth.required-scopes`"),
         ("leeway = \"soon\"".to_owned(), "expected a duration"),
-        (
-            "tokens = [\"abc\"]".to_owned(),
-            "expected a table [[auth.tokens]], which `toolyard token NAME` prints",
-        ),
+        ("tokens = [\"abc\"]".to_owned(), "a table [[auth.tokens]], which `toolyard token NAME` prints"),
         ("anonymous = true".to_owned(), "unknown field `anonymous`"),
     ] {
         let refusal = format!("{:#}", resolve(&text).expect_err(&text));

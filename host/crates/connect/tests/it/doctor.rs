@@ -8,8 +8,9 @@ use toolyard_connect::{
     System, check, gather, to_json, to_text,
 };
 
-fn entry() -> EntryFacts {
-    EntryFacts {
+/// Facts without a problem.
+fn facts() -> Facts {
+    let entry = EntryFacts {
         client: "cursor".to_owned(),
         file: "/home/ada/.cursor/mcp.json".to_owned(),
         name: "toolyard".to_owned(),
@@ -17,16 +18,13 @@ fn entry() -> EntryFacts {
         program_state: ProgramState::Present { version: Some("0.1.0".to_owned()) },
         plugins: Some("/tools".to_owned()),
         plugins_state: FolderState::Filled,
-    }
-}
-
-fn facts() -> Facts {
+    };
     Facts {
         system: System::Linux,
         version: "0.1.0".to_owned(),
         configuration: None,
         unreadable: Vec::new(),
-        entries: vec![entry()],
+        entries: vec![entry],
         plugins: Some(("/tools".to_owned(), FolderState::Filled)),
         data: Some(("/data".to_owned(), DataFolder::Private)),
         listen: Some(("127.0.0.1:7420".to_owned(), PortState::Free)),
@@ -51,11 +49,7 @@ fn each_problem_is_one_finding_that_says_what_to_do() {
         (with(&|entry| entry.program = "toolyard".to_owned()), Severity::Error, "relative"),
         (with(&|entry| entry.program_state = version("0.0.9")), Severity::Warning, "version 0.0.9"),
         (with(&|entry| entry.plugins = Some("./tools".to_owned())), Severity::Error, "relative"),
-        (
-            with(&|entry| entry.plugins_state = FolderState::Missing),
-            Severity::Error,
-            "connect cursor --plugins",
-        ),
+        (with(&|entry| entry.plugins_state = FolderState::Missing), Severity::Error, "connect cursor --plug"),
         (with(&|entry| entry.plugins_state = FolderState::Empty), Severity::Warning, "no tools"),
         (plugins(FolderState::Missing), Severity::Error, "does not exist"),
         (plugins(FolderState::Unreadable(reason())), Severity::Error, "permission denied"),
@@ -78,10 +72,9 @@ fn each_problem_is_one_finding_that_says_what_to_do() {
 
 #[test]
 fn facts_without_a_problem_give_no_finding() {
-    let unasked =
-        EntryFacts { program_state: ProgramState::Present { version: None }, plugins: None, ..entry() };
-    let absent =
-        Facts { data: Some(("/data".to_owned(), DataFolder::Missing)), entries: vec![unasked], ..facts() };
+    let mut absent = Facts { data: Some(("/data".to_owned(), DataFolder::Missing)), ..facts() };
+    absent.entries[0].program_state = ProgramState::Present { version: None };
+    absent.entries[0].plugins = None;
     for facts in [facts(), absent, Facts { plugins: None, data: None, listen: None, ..facts() }] {
         assert_eq!(to_text(&check(&facts)), "No problems were found.\n");
     }
@@ -93,8 +86,7 @@ fn the_facts_are_those_of_this_machine() {
     let home = tempfile::tempdir().expect("a folder");
     let path = |name: &str| home.path().join(name);
     let program = path("toolyard");
-    write(&program, "#!/bin/sh\necho toolyard 0.0.9\n").expect("written");
-    set_permissions(&program, Permissions::from_mode(0o755)).expect("set");
+    crate::write_program(&program, "echo toolyard 0.0.9");
     for folder in [".cursor", ".gemini", "work", "tools", "data"] {
         create_dir_all(path(folder)).expect("made");
     }

@@ -81,12 +81,8 @@ fn the_clients_own_program_gets_the_entry_and_its_failure_is_shown() {
     let _programs = crate::programs();
     let home = tempfile::tempdir().expect("a folder");
     let program = home.path().join("claude");
-    let fake = |script: &str| {
-        write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
-        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("set");
-    };
     let seen = home.path().join("seen");
-    fake(&format!("printf '%s\\n' \"$@\" > '{}'", seen.display()));
+    crate::write_program(&program, &format!("printf '%s\\n' \"$@\" > '{}'", seen.display()));
     let path = |name: &str| (name == "PATH").then(|| home.path().into());
     let environment = Environment::find(path, home.path(), home.path()).expect("an environment");
     assert_eq!(environment.programs.get("claude"), Some(&program));
@@ -94,12 +90,10 @@ fn the_clients_own_program_gets_the_entry_and_its_failure_is_shown() {
     assert!(matches!(plan.action, Action::Run(_)), "{plan:?}");
     assert_eq!(apply(&plan).expect("applied"), Applied::Ran);
     let json = r#"{"args":["stdio"],"command":"/bin/toolyard","type":"stdio"}"#;
-    assert_eq!(
-        read_to_string(&seen).expect("text"),
-        format!("mcp\nadd-json\ntoolyard\n{json}\n--scope\nuser\n")
-    );
+    let arguments = format!("mcp\nadd-json\ntoolyard\n{json}\n--scope\nuser\n");
+    assert_eq!(read_to_string(&seen).expect("text"), arguments);
     assert!(!home.path().join(".claude.json").exists(), "the program alone writes");
-    fake("echo 'the name is taken' >&2; exit 1");
+    crate::write_program(&program, "echo 'the name is taken' >&2; exit 1");
     let failure = apply(&plan).expect_err("failed").to_string();
     assert!(failure.contains("the name is taken") && failure.contains("mcp add-json"), "{failure}");
 }
@@ -110,41 +104,13 @@ fn the_program_is_named_as_on_the_path_if_that_is_the_same() {
     let (bin, cellar) = (home.path().join("bin"), home.path().join("0.1.0"));
     [&bin, &cellar].iter().for_each(|folder| std::fs::create_dir(folder).expect("made"));
     let own = cellar.join("toolyard");
-    write(&own, "").expect("written");
-    std::fs::set_permissions(&own, Permissions::from_mode(0o755)).expect("set");
+    crate::write_program(&own, "");
     symlink(&own, bin.join("toolyard")).expect("linked");
     let path = |name: &str| (name == "PATH").then(|| bin.clone().into_os_string());
     let environment = Environment::find(path, home.path(), home.path()).expect("an environment");
     assert_eq!(environment.stable_program(&own), bin.join("toolyard"));
     let other = Path::new("/bin/sh");
     assert_eq!(environment.stable_program(other), other);
-}
-
-#[test]
-fn a_program_in_the_cache_of_a_runner_is_started_by_the_runner() {
-    let plugins = tempfile::tempdir().expect("a folder");
-    for (program, command, first) in [
-        ("/home/u/.npm/_npx/1f2a/node_modules/@toolyard/linux-x64/bin/toolyard", "npx", "-y toolyard stdio"),
-        (
-            "/home/u/.cache/uv/archive-v0/x1/lib/python3.12/site-packages/toolyard/toolyard",
-            "uvx",
-            "toolyard stdio",
-        ),
-    ] {
-        let launch = Launch {
-            program: Path::new(program),
-            plugins: plugins.path(),
-            config: None,
-            data: None,
-            store: None,
-            log: None,
-            set: &[],
-            can_detach: false,
-        };
-        let Ok(Server::Stdio { program, args }) = launch.server(System::Linux) else { panic!("a program") };
-        assert_eq!(program, command);
-        assert!(args.join(" ").starts_with(first), "{args:?}");
-    }
 }
 
 #[test]
@@ -163,15 +129,24 @@ fn the_client_starts_the_host_with_absolute_paths_and_the_given_options() {
         can_detach: true,
     };
     let here = std::env::current_dir().expect("a folder").join("toolyard.toml");
-    let args = |launch: Launch<'_>, system| match launch.server(system).expect("a server") {
-        Server::Stdio { args, .. } => args.join(" "),
+    let started = |launch: Launch<'_>, system| match launch.server(system).expect("a server") {
+        Server::Stdio { program, args } => format!("{program} {}", args.join(" ")),
         Server::Http { .. } => panic!("stdio"),
     };
     let rest =
         format!("--plugins {shown} --config {} --store sqlite --set tasks.ttl-default=2h", here.display());
-    assert_eq!(args(launch, System::Linux), format!("stdio --detach {rest}"));
-    assert_eq!(args(launch, System::Windows), format!("stdio {rest}"));
-    assert_eq!(args(Launch { can_detach: false, ..launch }, System::Linux), format!("stdio {rest}"));
+    assert_eq!(started(launch, System::Linux), format!("/bin/toolyard stdio --detach {rest}"));
+    assert_eq!(started(launch, System::Windows), format!("/bin/toolyard stdio {rest}"));
+    let alone = Launch { can_detach: false, ..launch };
+    // A program in the cache of a runner is started by the runner.
+    let npx = "/home/u/.npm/_npx/1f2a/node_modules/@toolyard/linux-x64/bin/toolyard";
+    let uvx = "/home/u/.cache/uv/archive-v0/x1/lib/python3.12/site-packages/toolyard/toolyard";
+    for (program, first) in
+        [("/bin/toolyard", "/bin/toolyard"), (npx, "npx -y toolyard"), (uvx, "uvx toolyard")]
+    {
+        let started = started(Launch { program: Path::new(program), ..alone }, System::Linux);
+        assert_eq!(started, format!("{first} stdio {rest}"));
+    }
     let missing = folder.path().join("missing");
     for (launch, expected) in [
         (Launch { plugins: &missing, ..launch }, "does not exist"),

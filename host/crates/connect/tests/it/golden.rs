@@ -2,7 +2,6 @@
 //! files. `UPDATE_GOLDEN=1` writes the golden files.
 
 use crate::options;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use toolyard_connect::{
     Action, CLIENTS, Client, Environment, Options, Plan, Refusal, Server, System, client, plan,
@@ -66,16 +65,12 @@ fn every_client_gets_its_entry_in_its_file_on_every_system() {
                 ("user, http with a token", false, http(Some("TOOLYARD_TOKEN"))),
             ] {
                 let options = Options { project, ..options(server) };
-                // Writing to a String does not fail.
-                let _ = match plan(client, &environment(system), &options, None) {
-                    Ok(plan) => writeln!(
-                        text,
-                        "# {title}\nfile: {}\n{}next: {}\n",
-                        plan.file.display(),
-                        written(&plan),
-                        plan.note
-                    ),
-                    Err(refusal) => writeln!(text, "# {title}\nrefused: {refusal}\n"),
+                text += &match plan(client, &environment(system), &options, None) {
+                    Ok(plan) => {
+                        let (file, entry) = (plan.file.display(), written(&plan));
+                        format!("# {title}\nfile: {file}\n{entry}next: {}\n\n", plan.note)
+                    }
+                    Err(refusal) => format!("# {title}\nrefused: {refusal}\n\n"),
                 };
             }
             assert_golden(&format!("{}/{name}.txt", client.name), &text);
@@ -92,16 +87,16 @@ fn variables_and_the_store_version_of_claude_desktop_move_files() {
         environment.claude_packages = packages.iter().map(|package| (*package).to_owned()).collect();
         client(name).expect("a client").file(&environment, false)
     };
-    let path = |text: &str| Ok(PathBuf::from(text));
-    assert_eq!(file("codex", System::Linux, &[("CODEX_HOME", "/c/")], &[]), path("/c/config.toml"));
-    assert_eq!(
-        file("claude-code", System::MacOs, &[("CLAUDE_CONFIG_DIR", "/c")], &[]),
-        path("/c/.claude.json")
-    );
-    assert_eq!(file("zed", System::Linux, &[("XDG_CONFIG_HOME", "/x")], &[]), path("/x/zed/settings.json"));
+    for (client, system, variable, expected) in [
+        ("codex", System::Linux, ("CODEX_HOME", "/c/"), "/c/config.toml"),
+        ("claude-code", System::MacOs, ("CLAUDE_CONFIG_DIR", "/c"), "/c/.claude.json"),
+        ("zed", System::Linux, ("XDG_CONFIG_HOME", "/x"), "/x/zed/settings.json"),
+    ] {
+        assert_eq!(file(client, system, &[variable], &[]), Ok(PathBuf::from(expected)));
+    }
     let package = r"C:\Users\ada\AppData\Local\Packages\Claude_1";
     let inside = format!(r"{package}\LocalCache\Roaming\Claude\claude_desktop_config.json");
-    assert_eq!(file("claude-desktop", System::Windows, &[], &[package]), path(&inside));
+    assert_eq!(file("claude-desktop", System::Windows, &[], &[package]), Ok(PathBuf::from(inside)));
     let several = file("claude-desktop", System::Windows, &[], &[package, "D:\\Claude_2"]);
     assert!(matches!(several, Err(Refusal::SeveralPackages { .. })), "{several:?}");
 }
@@ -180,11 +175,7 @@ fn files_that_cannot_be_edited_and_entries_of_others_are_refused() {
         ("cursor", b"\xff\xfe{\0}\0", "not UTF-8"),
         ("cursor", b"{\"mcpServers\": {\"toolyard\": 1}}", "another server"),
         ("cursor", b"{\"mcpServers\": {\"toolyard\": {\"command\": \"npx\"}}}", "another server"),
-        (
-            "cursor",
-            b"{\"mcpServers\": {\"toolyard\": {\"url\": \"https://example.com/mcp\"}}}",
-            "another server",
-        ),
+        ("cursor", b"{\"mcpServers\": {\"toolyard\": {\"url\": \"https://e.com/\"}}}", "another server"),
         ("codex", b"a = 1\nb = \"secret", "line 2"),
         ("codex", b"a = 1\r\nb = 2\n", "CR LF"),
         ("codex", b"mcp_servers = 1\n", "`mcp_servers` is not an object"),
@@ -205,21 +196,14 @@ fn files_that_cannot_be_edited_and_entries_of_others_are_refused() {
 #[test]
 fn values_that_do_not_fit_are_wrong_usage() {
     let cursor = client("cursor").expect("a client");
-    let url = |url: &str| Server::Http { url: url.to_owned(), token_env: None };
-    let named = |name: &str| Options { name: name.to_owned(), ..options(http(None)) };
-    for options in [
-        named(""),
-        named("a b"),
-        named("a\"b"),
-        named(&"a".repeat(65)),
-        options(url("127.0.0.1:7420/mcp")),
-        options(url("file:///mcp")),
-        options(url("http:///mcp")),
-        options(url("http://ada:secret@host/mcp")),
-        options(url("http://host/mcp\n")),
-        options(http(Some("Bearer toolyard_abc"))),
-        options(http(Some("1A"))),
-    ] {
+    let long = "a".repeat(65);
+    let named =
+        ["", "a b", "a\"b", &long].map(|name| Options { name: name.to_owned(), ..options(http(None)) });
+    let urls = "127.0.0.1:7420/mcp file:///mcp http:///mcp http://ada:secret@host/mcp";
+    let urls = urls.split(' ').chain(["http://host/mcp\n"]);
+    let at = urls.map(|url| options(Server::Http { url: url.to_owned(), token_env: None }));
+    let with_token = ["Bearer toolyard_abc", "1A"].map(|token| options(http(Some(token))));
+    for options in named.into_iter().chain(at).chain(with_token) {
         let refusal = plan(cursor, &environment(System::Linux), &options, None).expect_err("refused");
         assert!(refusal.is_usage() && !refusal.to_string().contains("secret"), "{options:?}: {refusal}");
     }
@@ -232,20 +216,20 @@ fn an_own_entry_is_brought_up_to_date_and_keeps_other_keys() {
         let plan = plan(cursor, &environment(System::Linux), &options(server), Some(former.as_bytes()));
         written(&plan.expect("a plan")).replace(['\n', ' '], "")
     };
-    let former = r#"{"mcpServers":{"toolyard":{"command":"/old/toolyard","args":[],"env":{"A":"b"},"disabled":true}}}"#;
-    assert_eq!(
-        updated(stdio(System::Linux), former),
-        r#"{"mcpServers":{"toolyard":{"command":"/usr/bin/toolyard","args":["stdio","--detach","--plugins","/home/ada/mytools"],"env":{"A":"b"},"disabled":true}}}"#
-    );
-    assert_eq!(
-        updated(http(None), former),
-        r#"{"mcpServers":{"toolyard":{"disabled":true,"url":"http://127.0.0.1:7420/mcp"}}}"#
-    );
-    let remote = r#"{"mcpServers":{"toolyard":{"url":"http://localhost:1/mcp","headers":{"X":"y"}}}}"#;
-    assert_eq!(
-        updated(http(None), remote),
-        r#"{"mcpServers":{"toolyard":{"url":"http://127.0.0.1:7420/mcp","headers":{"X":"y"}}}}"#
-    );
+    let program = r#""command":"/old/toolyard","args":[],"env":{"A":"b"},"disabled":true"#;
+    let remote = r#""url":"http://localhost:1/mcp","headers":{"X":"y"}"#;
+    for (server, former, expected) in [
+        (
+            stdio(System::Linux),
+            program,
+            r#""command":"/usr/bin/toolyard","args":["stdio","--detach","--plugins","/home/ada/mytools"],"env":{"A":"b"},"disabled":true"#,
+        ),
+        (http(None), program, r#""disabled":true,"url":"http://127.0.0.1:7420/mcp""#),
+        (http(None), remote, r#""url":"http://127.0.0.1:7420/mcp","headers":{"X":"y"}"#),
+    ] {
+        let file = |entry: &str| format!(r#"{{"mcpServers":{{"toolyard":{{{entry}}}}}}}"#);
+        assert_eq!(updated(server, &file(former)), file(expected));
+    }
 }
 
 #[test]
@@ -266,18 +250,20 @@ fn the_clients_own_program_is_preferred_for_the_users_file() {
     let own = r#"{"mcpServers":{"toolyard":{"url":"http://127.0.0.1:7420/mcp"}},"servers":{"toolyard":{"url":"http://127.0.0.1:7420/mcp"}}}"#;
     let json =
         r#"{"headers":{"Authorization":"Bearer ${T}"},"type":"http","url":"http://127.0.0.1:7420/mcp"}"#;
-    let expected = format!("/bin/claude mcp add-json toolyard '{json}' --scope user");
-    assert_eq!(commands("claude-code", &linux, &add, None), expected);
-    assert_eq!(
-        commands("claude-code", &linux, &remove, Some(own)),
-        "/bin/claude mcp remove toolyard --scope user"
-    );
-    assert_eq!(commands("claude-code", &linux, &remove, None), "nothing");
-    assert_eq!(commands("claude-code", &linux, &add, Some(own)), "writes", "other keys of the entry stay");
-    assert_eq!(commands("claude-code", &linux, &project, None), "writes");
+    let added = format!("/bin/claude mcp add-json toolyard '{json}' --scope user");
+    let windows = Environment { programs: linux.programs.clone(), ..environment(System::Windows) };
+    for (client, environment, options, former, expected) in [
+        ("claude-code", &linux, &add, None, added.as_str()),
+        ("claude-code", &linux, &remove, Some(own), "/bin/claude mcp remove toolyard --scope user"),
+        ("claude-code", &linux, &remove, None, "nothing"),
+        // Other keys of the entry stay.
+        ("claude-code", &linux, &add, Some(own), "writes"),
+        ("claude-code", &linux, &project, None, "writes"),
+        ("vscode", &linux, &remove, Some(own), "writes"),
+        ("claude-code", &windows, &add, None, "writes"),
+    ] {
+        assert_eq!(commands(client, environment, options, former), expected, "{client} {options:?}");
+    }
     let code = commands("vscode", &linux, &add, None);
     assert!(code.starts_with("/bin/code --add-mcp '{\"headers\":") && code.contains("${env:T}"), "{code}");
-    assert_eq!(commands("vscode", &linux, &remove, Some(own)), "writes");
-    let windows = Environment { programs: linux.programs.clone(), ..environment(System::Windows) };
-    assert_eq!(commands("claude-code", &windows, &add, None), "writes");
 }

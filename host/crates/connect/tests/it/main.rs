@@ -7,6 +7,9 @@ mod unchanged;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use toolyard_connect::{DEFAULT_NAME, Environment, Options, Server, System};
 
 static PROGRAMS: Mutex<()> = Mutex::new(());
@@ -32,6 +35,12 @@ fn environment(system: System, home: &str, project: &str) -> Environment {
 /// The entry of this server in the file of the user.
 fn options(server: Server) -> Options {
     Options { name: DEFAULT_NAME.to_owned(), project: false, remove: false, server }
+}
+
+/// Writes a program that runs this script.
+fn write_program(path: &Path, script: &str) {
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("written");
+    std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("set");
 }
 
 /// A host that the client starts.

@@ -102,10 +102,9 @@ mod tests {
     fn a_large_value_is_shown_by_its_beginning() {
         let wide: Vec<_> = (0..300).map(|row| json!({"row": row, "cells": vec![0; 50]})).collect();
         let page = of_value(&json!(wide)).into_string();
-        assert!(
-            page.contains("200 more") && page.contains("Only the first 2000 values are shown."),
-            "{page}"
-        );
+        for shown in ["200 more", "Only the first 2000 values are shown."] {
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
         let long = of_value(&json!("é".repeat(10_000))).into_string();
         assert!(long.contains(" … 20002 bytes"));
     }
@@ -125,11 +124,8 @@ mod tests {
     fn a_value_of_many_levels_around_a_large_text_is_read_once() {
         let deep = format!("{}\"{}\"{}", "[".repeat(110), "x".repeat(7 << 20), "]".repeat(110));
         let page = of(&RawJson::trusted(deep)).into_string();
-        assert!(
-            page.len() < 200 << 10
-                && !page.contains("div class=\"json\"")
-                && page.contains("<details class=\"raw\" open")
-        );
+        assert!(page.len() < 200 << 10 && page.contains("<details class=\"raw\" open"));
+        assert!(!page.contains("div class=\"json\""));
     }
 
     #[test]

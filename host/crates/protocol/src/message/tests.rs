@@ -1,17 +1,14 @@
 use super::*;
 use crate::error::{INVALID_REQUEST, PARSE_ERROR};
 
-fn one(text: &str) -> Result<Message, DecodeError> {
-    match decode(&Bytes::copy_from_slice(text.as_bytes()))? {
-        Incoming::One(message) => Ok(message),
-        Incoming::Batch(_) => panic!("a batch"),
-    }
+fn one_or_batch(text: &str) -> Result<Incoming, DecodeError> {
+    decode(&Bytes::copy_from_slice(text.as_bytes()))
 }
 
-fn request_id(text: &str) -> Id {
-    match one(text) {
-        Ok(Message::Request { id, .. }) => id,
-        other => panic!("{text}: {other:?}"),
+fn one(text: &str) -> Result<Message, DecodeError> {
+    match one_or_batch(text)? {
+        Incoming::One(message) => Ok(message),
+        Incoming::Batch(_) => panic!("a batch"),
     }
 }
 
@@ -24,7 +21,8 @@ fn j_1_ids_are_strings_or_integers_and_keep_their_type() {
         ("\"\"", Id::Text(String::new())),
         ("\"7\"", Id::Text("7".into())),
     ] {
-        assert_eq!(request_id(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)), expected);
+        let request = one(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+        assert!(matches!(&request, Ok(Message::Request { id, .. }) if *id == expected), "{request:?}");
     }
     for id in ["null", "1.5", "true", "[]", "{}", "1e400"] {
         let error = one(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)).expect_err(id);
@@ -41,32 +39,21 @@ fn j_5_what_is_not_json_is_a_parse_error() {
     assert!(decode(&bad).is_err());
 }
 
-fn one_or_batch(text: &str) -> Result<Incoming, DecodeError> {
-    decode(&Bytes::copy_from_slice(text.as_bytes()))
-}
-
 #[test]
 fn what_is_json_but_not_json_rpc_is_an_invalid_request_that_names_the_id_where_it_can() {
-    let seven = Some(Id::Number(7));
-    for (text, id) in [
-        ("1", None),
-        ("\"x\"", None),
-        ("null", None),
-        (r#"{"id":7,"method":"ping"}"#, seven.clone()),
-        (r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, seven.clone()),
-        (r#"{"jsonrpc":2.0,"id":7,"method":"ping"}"#, seven.clone()),
-        (r#"{"jsonrpc":"2.0","id":7}"#, seven.clone()),
-        (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, seven.clone()),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":[]}"#, seven.clone()),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":null}"#, seven.clone()),
-        (r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":""}}"#, seven.clone()),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x","result":{}}"#, seven),
-        (r#"{"jsonrpc":"2.0","result":{}}"#, None),
-        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#, None),
-        ("[]", None),
-    ] {
-        let error = one_or_batch(text).expect_err(text);
-        assert_eq!((error.error.code, error.id), (INVALID_REQUEST, id), "{text}");
+    let nameless =
+        r#"1 "x" null [] {"jsonrpc":"2.0","result":{}} {"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#;
+    let seven = r#"{"id":7,"method":"ping"} {"jsonrpc":"1.0","id":7,"method":"ping"}
+                   {"jsonrpc":2.0,"id":7,"method":"ping"} {"jsonrpc":"2.0","id":7}
+                   {"jsonrpc":"2.0","id":7,"method":5} {"jsonrpc":"2.0","id":7,"method":"x","params":[]}
+                   {"jsonrpc":"2.0","id":7,"method":"x","params":null}
+                   {"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":""}}
+                   {"jsonrpc":"2.0","id":7,"method":"x","result":{}}"#;
+    for (texts, id) in [(nameless, None), (seven, Some(Id::Number(7)))] {
+        for text in texts.split_whitespace() {
+            let error = one_or_batch(text).expect_err(text);
+            assert_eq!((error.error.code, &error.id), (INVALID_REQUEST, &id), "{text}");
+        }
     }
 }
 
@@ -94,11 +81,8 @@ fn responses_carry_a_result_or_an_error() {
 
 #[test]
 fn j_6_each_member_of_a_batch_is_judged_by_itself() {
-    let Ok(Incoming::Batch(members)) =
-        one_or_batch(r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 5, {"jsonrpc":"2.0","method":"n"}]"#)
-    else {
-        panic!("a batch");
-    };
+    let batch = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 5, {"jsonrpc":"2.0","method":"n"}]"#;
+    let Ok(Incoming::Batch(members)) = one_or_batch(batch) else { panic!("a batch") };
     assert!(matches!(members[0], Ok(Message::Request { .. })));
     assert_eq!(members[1].as_ref().expect_err("5").error.code, INVALID_REQUEST);
     assert!(matches!(members[2], Ok(Message::Notification { .. })));

@@ -52,18 +52,9 @@ fn e_2_a_form_is_a_flat_object_of_primitive_fields() {
 
 #[test]
 fn e_4_a_form_does_not_ask_for_secrets() {
-    for (name, title) in [
-        ("password", None),
-        ("user_password", None),
-        ("x", Some("Your API key")),
-        ("access-token", None),
-        ("privateKey", None),
-        ("card", Some("Credit card")),
-    ] {
-        let mut field = json!({"type": "string"});
-        if let Some(title) = title {
-            field["title"] = json!(title);
-        }
+    let named = ["password", "user_password", "access-token", "privateKey"].map(|name| (name, "X"));
+    for (name, title) in named.into_iter().chain([("x", "Your API key"), ("card", "Credit card")]) {
+        let field = json!({"type": "string", "title": title});
         let error = ask("elicitation/create", form(json!({name: field}))).expect_err(name);
         assert!(error.contains("secret") && error.contains("url"), "{error}");
     }
@@ -144,39 +135,30 @@ fn m_4_results_of_tools_follow_their_use_at_once_and_alone() {
 #[test]
 fn ir_2_e_1_m_1_nothing_is_asked_that_the_client_did_not_declare() {
     let none = ClientCapabilities::default();
+    let plain = ClientCapabilities { sampling: true, ..none };
     let message = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
+    let asked = |method: &str, params: Value| ask(method, params).expect("legal");
     let sampling = |extra: Value| {
         let mut params = json!({"messages": [message], "maxTokens": 5});
         params.as_object_mut().expect("object").extend(extra.as_object().expect("object").clone());
-        ask("sampling/createMessage", params).expect("legal")
+        asked("sampling/createMessage", params)
     };
-    let tools = json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]});
+    let form = asked("elicitation/create", form(json!({})));
+    let url = asked("elicitation/create", json!({"mode": "url", "message": "m", "url": "https://e.com"}));
+    let tools = sampling(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}));
+    let context = sampling(json!({"includeContext": "allServers"}));
     for (asked, needs, capability) in [
-        (
-            ask("elicitation/create", form(json!({}))).expect("legal"),
-            ClientCapabilities { form: true, ..none },
-            "elicitation.form",
-        ),
-        (
-            ask("elicitation/create", json!({"mode": "url", "message": "m", "url": "https://e.com"}))
-                .expect("legal"),
-            ClientCapabilities { url: true, ..none },
-            "elicitation.url",
-        ),
-        (sampling(json!({})), ClientCapabilities { sampling: true, ..none }, "sampling"),
-        (sampling(tools), ClientCapabilities { sampling: true, sampling_tools: true, ..none }, "sampling"),
-        (
-            sampling(json!({"includeContext": "allServers"})),
-            ClientCapabilities { sampling: true, sampling_context: true, ..none },
-            "sampling",
-        ),
-        (ask("roots/list", json!({})).expect("legal"), ClientCapabilities { roots: true, ..none }, "roots"),
+        (form, ClientCapabilities { form: true, ..none }, "elicitation.form"),
+        (url, ClientCapabilities { url: true, ..none }, "elicitation.url"),
+        (sampling(json!({})), plain, "sampling"),
+        (tools, ClientCapabilities { sampling_tools: true, ..plain }, "sampling"),
+        (context, ClientCapabilities { sampling_context: true, ..plain }, "sampling"),
+        (asked("roots/list", json!({})), ClientCapabilities { roots: true, ..none }, "roots"),
     ] {
         asked.check_client(&needs).expect("the client has it");
         let error = asked.check_client(&none).expect_err("the client lacks it");
         assert!(error.contains(capability), "{error}");
     }
-    let plain = ClientCapabilities { sampling: true, ..none };
     sampling(json!({"includeContext": "none"})).check_client(&plain).expect("none is the default");
     sampling(json!({"toolChoice": {"mode": "auto"}})).check_client(&plain).expect_err("M-1");
 }
@@ -203,29 +185,19 @@ fn q_1_the_augmentation_is_added_and_the_rest_kept_to_the_letter() {
     );
     let asked = check("elicitation/create", &params, "").expect("legal");
     assert_eq!(asked.params(None), params, "the order of fields is the order on the screen");
-    let sent = asked.params(Some(500));
-    assert_eq!(
-        sent.as_str(),
-        format!("{},\"task\":{{\"ttl\":500}}}}", &params.as_str()[..params.as_str().len() - 1])
-    );
+    let whole = params.as_str().strip_suffix('}').expect("an object");
+    assert_eq!(asked.params(Some(500)).as_str(), format!("{whole},\"task\":{{\"ttl\":500}}}}"));
 }
 
 #[test]
 fn q_2_an_answer_is_told_from_a_task_by_its_shape() {
     let created = RawJson::trusted(r#"{"task":{"taskId":"Y","status":"working","pollInterval":2000.5}}"#);
-    let task = ClientTask {
-        id: "Y".into(),
-        status: crate::tasks::TaskStatus::Working,
-        poll_interval_ms: Some(2000),
-    };
+    let status = crate::tasks::TaskStatus::Working;
+    let task = ClientTask { id: "Y".into(), status, poll_interval_ms: Some(2000) };
     assert_eq!(given(Kind::Form, true, &created), Ok(ClientAnswer::Task(task)));
     given(Kind::Form, false, &created).expect_err("none was asked for");
-    let plain = RawJson::trusted(r#"{"action":"decline"}"#);
-    assert_eq!(
-        given(Kind::Form, true, &plain),
-        Ok(ClientAnswer::Answer(plain.clone())),
-        "it ignored the augmentation"
-    );
+    let ignored = RawJson::trusted(r#"{"action":"decline"}"#);
+    assert_eq!(given(Kind::Form, true, &ignored), Ok(ClientAnswer::Answer(ignored.clone())));
     for odd in [r#"{"task":{"taskId":"Y","status":"paused"}}"#, r#"{"task":{"status":"working"}}"#] {
         let error = given(Kind::Sampling, true, &RawJson::trusted(odd)).expect_err("Q-11");
         assert_eq!(error.code, -32602);
@@ -234,6 +206,7 @@ fn q_2_an_answer_is_told_from_a_task_by_its_shape() {
 
 #[test]
 fn e_3_m_3_answers_have_the_form_of_their_question() {
+    let text = json!({"type": "text", "text": ""});
     for (kind, fits, answer) in [
         (Kind::Form, true, json!({"action": "accept", "content": {"a": "x", "b": 1, "c": true, "d": ["x"]}})),
         (Kind::Form, true, json!({"action": "cancel"})),
@@ -241,17 +214,9 @@ fn e_3_m_3_answers_have_the_form_of_their_question() {
         (Kind::Form, false, json!({"action": "accept", "content": []})),
         (Kind::Form, false, json!({"action": "agree"})),
         (Kind::Url, true, json!({"action": "accept"})),
-        (
-            Kind::Sampling,
-            true,
-            json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": ""}}),
-        ),
-        (
-            Kind::Sampling,
-            true,
-            json!({"role": "assistant", "model": "m", "content": [], "stopReason": "other"}),
-        ),
-        (Kind::Sampling, false, json!({"role": "assistant", "content": {"type": "text", "text": ""}})),
+        (Kind::Sampling, true, json!({"role": "assistant", "model": "m", "content": text})),
+        (Kind::Sampling, true, json!({"role": "assistant", "model": "m", "content": [], "stopReason": "x"})),
+        (Kind::Sampling, false, json!({"role": "assistant", "content": text})),
         (Kind::Sampling, false, json!({"role": "assistant", "model": "m", "content": "text"})),
         (Kind::Roots, true, json!({"roots": [{"uri": "file:///a", "name": "a"}]})),
         (Kind::Roots, true, json!({"roots": []})),

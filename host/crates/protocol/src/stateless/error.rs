@@ -128,20 +128,12 @@ mod tests {
     /// 26R-4, 26J-7: a guest may say which capability it lacks, in the right form.
     #[test]
     fn a_missing_capability_passes_if_it_names_one() {
-        let says = |data: &'static str| {
-            let error = RpcError::new(-32021, "m");
-            shown(RpcError { data: Some(RawJson::trusted(data)), ..error }).code
-        };
-        assert_eq!(says(r#"{"requiredCapabilities":{"sampling":{}}}"#), -32021);
-        for data in [
-            "{}",
-            "[]",
-            "null",
-            r#"{"requiredCapabilities":null}"#,
-            r#"{"requiredCapabilities":["sampling"]}"#,
-            r#"{"requiredCapabilities":"sampling"}"#,
-            r#"{"x":{"requiredCapabilities":{}}}"#,
-        ] {
+        let says = |data: &Value| shown(RpcError::new(-32021, "m").with_data(data)).code;
+        assert_eq!(says(&json!({"requiredCapabilities": {"sampling": {}}})), -32021);
+        let malformed = [json!(null), json!(["sampling"]), json!("sampling")];
+        let malformed = malformed.map(|value| json!({"requiredCapabilities": value}));
+        let none = [json!({}), json!([]), json!(null), json!({"x": {"requiredCapabilities": {}}})];
+        for data in malformed.iter().chain(&none) {
             assert_eq!(says(data), -32603, "{data}");
         }
     }

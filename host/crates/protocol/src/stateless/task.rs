@@ -118,9 +118,9 @@ mod tests {
 
     const SERVER: &str = r#"{"name":"t","version":"1"}"#;
 
-    fn names(object: &RawJson) -> Vec<String> {
-        let value: Value = object.decode().expect("JSON");
-        value.as_object().expect("an object").keys().cloned().collect()
+    /// A task in this state with this payload, as clients see it.
+    fn decoded(status: TaskStatus, payload: &Payload<'_>) -> Value {
+        detailed(&view(status), payload).decode().expect("JSON")
     }
 
     /// 26T-8, 26T-9, 26X-3: flat, under the new names, and without a payload.
@@ -139,35 +139,31 @@ mod tests {
         let told = TaskView { status_message: Some("a \"b\"".into()), ..view(TaskStatus::InputRequired) };
         let made = created(&told, Some("Wait, \"please\"."), &RawJson::trusted(SERVER));
         let value: Value = made.decode().expect("JSON");
-        assert_eq!(
-            (&value["status"], &value["statusMessage"]),
-            (&json!("input_required"), &json!("a \"b\""))
-        );
+        assert_eq!([&value["status"], &value["statusMessage"]], ["input_required", "a \"b\""]);
         assert_eq!(value["_meta"][IMMEDIATE_RESPONSE], "Wait, \"please\".");
         for name in ["task", "result", "error", "inputRequests", "requestState", "ttl", "pollInterval"] {
             assert!(value.get(name).is_none(), "{name}");
         }
     }
 
-    /// 26T-14: each state with the one payload that it has.
+    /// 26T-14, 26X-1: each state with the one payload that it has.
     #[test]
     fn a_task_shows_the_payload_of_its_state() {
         let bare = ["createdAt", "lastUpdatedAt", "pollIntervalMs", "status", "taskId", "ttlMs"];
         for status in [TaskStatus::Working, TaskStatus::Cancelled] {
-            assert_eq!(names(&detailed(&view(status), &Payload::None)), bare);
+            let made = decoded(status, &Payload::None);
+            assert!(made.as_object().expect("an object").keys().eq(bare), "{made}");
         }
         let result = RawJson::trusted(r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":1}}"#);
-        let made: Value =
-            detailed(&view(TaskStatus::Completed), &Payload::Result(&result)).decode().expect("JSON");
+        let made = decoded(TaskStatus::Completed, &Payload::Result(&result));
         assert_eq!(made["status"], "completed");
         assert_eq!(made["result"], json!({"resultType": "complete", "content": [], "_meta": {}}));
         assert_eq!(made.get("resultType"), None, "this is not the result yet");
         let requests = RawJson::trusted(r#"{"q":{"method":"roots/list","params":{}}}"#);
-        let made: Value =
-            detailed(&view(TaskStatus::InputRequired), &Payload::Input(&requests)).decode().expect("JSON");
+        let made = decoded(TaskStatus::InputRequired, &Payload::Input(&requests));
         assert_eq!(
-            (&made["status"], &made["inputRequests"]["q"]["method"]),
-            (&json!("input_required"), &json!("roots/list"))
+            [&made["status"], &made["inputRequests"]["q"]["method"]],
+            ["input_required", "roots/list"]
         );
     }
 
@@ -176,13 +172,10 @@ mod tests {
     #[test]
     fn a_failed_task_shows_its_error() {
         let error = RpcError::new(-32001, "worker lost").with_data(&json!({"a": 1}));
-        let made: Value =
-            detailed(&view(TaskStatus::Failed), &Payload::Error(&error)).decode().expect("JSON");
-        assert_eq!((&made["status"], &made["statusMessage"]), (&json!("failed"), &json!("worker lost")));
-        assert_eq!(
-            made["error"],
-            json!({"code": -32603, "message": "worker lost", "data": {"guestCode": -32001, "guestData": {"a": 1}}})
-        );
+        let made = decoded(TaskStatus::Failed, &Payload::Error(&error));
+        assert_eq!([&made["status"], &made["statusMessage"]], ["failed", "worker lost"]);
+        let data = json!({"guestCode": -32001, "guestData": {"a": 1}});
+        assert_eq!(made["error"], json!({"code": -32603, "message": "worker lost", "data": data}));
         let told = TaskView { status_message: Some("at 90 %".into()), ..view(TaskStatus::Failed) };
         let made: Value = detailed(&told, &Payload::Error(&error)).decode().expect("JSON");
         assert_eq!(made["statusMessage"], "at 90 %");
@@ -194,31 +187,17 @@ mod tests {
     fn a_task_with_a_result_is_completed_even_if_the_result_is_an_error() {
         let result = RawJson::trusted(r#"{"content":[],"isError":true}"#);
         let error = RpcError::internal("x");
-        assert_eq!(status(TaskStatus::Failed, &Payload::Result(&result)), TaskStatus::Completed);
-        assert_eq!(status(TaskStatus::Completed, &Payload::Result(&result)), TaskStatus::Completed);
-        assert_eq!(status(TaskStatus::Failed, &Payload::Error(&error)), TaskStatus::Failed);
-        assert_eq!(status(TaskStatus::Cancelled, &Payload::Error(&error)), TaskStatus::Cancelled);
-        assert_eq!(status(TaskStatus::Working, &Payload::None), TaskStatus::Working);
-        let made: Value =
-            detailed(&view(TaskStatus::Failed), &Payload::Result(&result)).decode().expect("JSON");
+        for (stored, payload, expected) in [
+            (TaskStatus::Failed, Payload::Result(&result), TaskStatus::Completed),
+            (TaskStatus::Completed, Payload::Result(&result), TaskStatus::Completed),
+            (TaskStatus::Failed, Payload::Error(&error), TaskStatus::Failed),
+            (TaskStatus::Cancelled, Payload::Error(&error), TaskStatus::Cancelled),
+            (TaskStatus::Working, Payload::None, TaskStatus::Working),
+        ] {
+            assert_eq!(status(stored, &payload), expected);
+        }
+        let made = decoded(TaskStatus::Failed, &Payload::Result(&result));
         assert_eq!((&made["status"], &made["result"]["isError"]), (&json!("completed"), &json!(true)));
-        let cancelled = detailed(&view(TaskStatus::Cancelled), &Payload::Result(&result));
-        assert!(!names(&cancelled).contains(&"result".to_owned()), "{cancelled:?}");
-    }
-
-    /// 26J-4, 26T-14, 26X-1: as the result of `tasks/get` it is complete, and the result inside
-    /// stays as it is.
-    #[test]
-    fn a_task_with_a_result_inside_is_itself_a_complete_result() {
-        let inner = RawJson::trusted(r#"{"content":[],"resultType":"task"}"#);
-        let task = detailed(&view(TaskStatus::Completed), &Payload::Result(&inner));
-        let made: Value =
-            super::super::result::complete(&task, &RawJson::trusted(SERVER)).decode().expect("JSON");
-        assert_eq!(
-            (&made["resultType"], &made["result"]["resultType"]),
-            (&json!("complete"), &json!("complete"))
-        );
-        assert_eq!(made["_meta"][META_SERVER_INFO]["name"], "t");
-        assert_eq!(made["result"].get("_meta"), None);
+        assert_eq!(decoded(TaskStatus::Cancelled, &Payload::Result(&result)).get("result"), None);
     }
 }

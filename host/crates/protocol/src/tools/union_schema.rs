@@ -170,10 +170,11 @@ mod tests {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"$ref": "#/definitions/b"}},
+            "$ref": "#/$defs/tree",
+            "properties": {"a": {"$ref": "#/$defs/tree"}, "b": {"$ref": "#/definitions/b"}},
             "required": ["a"],
             "unevaluatedProperties": false,
-            "$defs": {"a": {"type": "string"}},
+            "$defs": {"tree": {"properties": {"children": {"items": {"$ref": "#/$defs/tree"}}}}},
             "definitions": {"b": {"type": "number"}},
         });
         let union = union_of(&schema).expect("a union");
@@ -182,7 +183,7 @@ mod tests {
             assert!(union["anyOf"][0].get(name).is_none(), "{name} is at the top alone");
         }
         assert_eq!(union["type"], "object");
-        for name in ["type", "properties", "required", "unevaluatedProperties"] {
+        for name in ["type", "$ref", "properties", "required", "unevaluatedProperties"] {
             assert_eq!(union["anyOf"][0][name], schema[name]);
         }
         assert_eq!(union["anyOf"][1], handoff_schema());
@@ -210,9 +211,9 @@ mod tests {
             json!({}),
             json!({"type": "string"}),
             json!({"type": ["object", "null"]}),
-            json!({"type": "object", "properties": {"a": 5}}),
-            json!({"type": "object", "$defs": 5}),
-            json!({"type": "object", "$defs": {"a": "no schema"}}),
+            with("properties", json!({"a": 5})),
+            with("$defs", json!(5)),
+            with("$defs", json!({"a": "no schema"})),
         ] {
             assert_eq!(union_of(&schema), None, "{schema}");
         }
@@ -253,51 +254,37 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_at_the_top_of_a_schema_leads_to_the_moved_definitions() {
-        let schema = json!({
-            "type": "object",
-            "$ref": "#/$defs/tree",
-            "$defs": {"tree": {"properties": {"children": {"items": {"$ref": "#/$defs/tree"}}}}},
-        });
-        let union = union_of(&schema).expect("a union");
-        assert_eq!(union["anyOf"][0], json!({"type": "object", "$ref": "#/$defs/tree"}));
-        assert_eq!(union["$defs"], schema["$defs"]);
-    }
-
-    #[test]
-    fn a_reference_is_found_wherever_a_schema_is() {
+    fn references_and_identifiers_are_found_wherever_a_schema_is() {
         let bad = json!({"$ref": "#"});
-        let whole = "not if then else contains contentSchema propertyNames additionalProperties \
-                     unevaluatedProperties additionalItems unevaluatedItems items";
-        for keyword in whole.split(' ') {
-            assert_eq!(union_of(&with(keyword, bad.clone())), None, "{keyword}");
-        }
-        for (keyword, value) in [
-            ("items", json!([bad])),
-            ("allOf", json!([{}, bad])),
-            ("anyOf", json!([{}, bad])),
-            ("oneOf", json!([{}, bad])),
-            ("prefixItems", json!([{}, bad])),
-            ("properties", json!({"a": {"properties": {"$ref": bad}}})),
-            ("patternProperties", json!({"a": bad})),
-            ("dependentSchemas", json!({"a": bad})),
-            ("dependencies", json!({"b": ["a"], "a": bad})),
-            ("$defs", json!({"a": bad})),
-            ("definitions", json!({"a": {"$defs": {"b": bad}}})),
-        ] {
+        let one = "not if then else contains contentSchema propertyNames additionalProperties \
+                   unevaluatedProperties additionalItems unevaluatedItems items";
+        let several = "items allOf anyOf oneOf prefixItems";
+        let named = "patternProperties dependentSchemas $defs definitions";
+        let places = one
+            .split(' ')
+            .map(|keyword| (keyword, bad.clone()))
+            .chain(several.split(' ').map(|keyword| (keyword, json!([{}, bad]))))
+            .chain(named.split(' ').map(|keyword| (keyword, json!({"a": bad}))))
+            .chain([
+                ("properties", json!({"a": {"properties": {"$ref": bad}}})),
+                ("dependencies", json!({"b": ["a"], "a": bad})),
+                ("definitions", json!({"a": {"$defs": {"b": bad}}})),
+            ]);
+        for (keyword, value) in places {
             assert_eq!(union_of(&with(keyword, value)), None, "{keyword}");
         }
-        let escaped = RawJson::parse(r##"{"type":"object","not":{"\u0024ref":"#"}}"##).expect("JSON");
-        assert_eq!(union_schema(&escaped), None, "names may be written with escapes");
-    }
-
-    #[test]
-    fn a_schema_with_an_identifier_has_no_union() {
         for keyword in IDENTIFIERS {
             assert_eq!(union_of(&with(keyword, json!("https://a.example/s"))), None, "{keyword}");
             assert_eq!(union_of(&with("properties", json!({"a": {keyword: "b"}}))), None, "{keyword}");
             assert_eq!(union_of(&with("$defs", json!({"a": {"not": {keyword: "b"}}}))), None, "{keyword}");
         }
+        let escaped = RawJson::parse(r##"{"type":"object","not":{"\u0024ref":"#"}}"##).expect("JSON");
+        assert_eq!(union_schema(&escaped), None, "names may be written with escapes");
+        let twice =
+            RawJson::trusted(r##"{"type":"object","properties":{"a":{"not":{"$ref":"#"},"not":{}}}}"##);
+        assert_eq!(union_schema(&twice), None, "each of two members counts");
+        let top = RawJson::trusted(r#"{"type":"object","not":{},"not":true}"#);
+        assert!(union_schema(&top).is_none_or(|union| RawJson::parse(union.bytes()).is_ok()));
     }
 
     #[test]
@@ -336,15 +323,6 @@ mod tests {
         let deep =
             format!("{{\"type\":\"object\",\"not\":{}{{}}{}}}", "{\"not\":".repeat(5_000), "}".repeat(5_000));
         assert!(union_schema(&RawJson::trusted(deep)).is_none(), "text that was never checked");
-    }
-
-    #[test]
-    fn a_member_that_occurs_twice_has_no_union() {
-        let twice =
-            RawJson::trusted(r##"{"type":"object","properties":{"a":{"not":{"$ref":"#"},"not":{}}}}"##);
-        assert_eq!(union_schema(&twice), None);
-        let top = RawJson::trusted(r#"{"type":"object","not":{},"not":true}"#);
-        assert!(union_schema(&top).is_none_or(|union| RawJson::parse(union.bytes()).is_ok()));
     }
 
     proptest::proptest! {

@@ -57,16 +57,3 @@ impl fmt::Debug for Algorithm {
         f.write_str(self.name)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_4_neither_secrets_nor_nothing_are_algorithms() {
-        for name in ["none", "None", "", "HS256", "HS384", "HS512", "rs256", "ES256K", "RSA-OAEP"] {
-            assert_eq!(Algorithm::named(name), None, "{name}");
-        }
-        assert_eq!(Algorithm::named("EdDSA").map(Algorithm::name), Some("EdDSA"));
-    }
-}

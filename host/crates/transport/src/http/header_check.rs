@@ -121,7 +121,6 @@ mod tests {
     use super::*;
     use http::HeaderValue;
     use toolyard_protocol::stateless::headers::name_of;
-    use toolyard_protocol::stateless::param_headers::param_headers;
 
     fn headers(given: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -141,20 +140,17 @@ mod tests {
 
     #[test]
     fn t_26h_3_26h_4_the_version_header_is_there_once_and_says_what_the_body_says() {
-        for (given, fits) in [
-            (&[("MCP-Protocol-Version", "2026-07-28")][..], true),
-            (&[("mcp-protocol-version", " 2026-07-28\t")][..], true),
-            (&[("mcp-protocol-version", "2025-11-25")][..], false),
-            (&[("mcp-protocol-version", "2026-07-28, 2026-07-28")][..], false),
-            (&[("mcp-protocol-version", "2026-07-28"), ("mcp-protocol-version", "2026-07-28")][..], false),
-            (&[][..], false),
+        let mismatch = Err(-32020);
+        for (given, expected) in [
+            (&[("MCP-Protocol-Version", "2026-07-28")][..], Ok(())),
+            (&[("mcp-protocol-version", " 2026-07-28\t")], Ok(())),
+            (&[("mcp-protocol-version", "2025-11-25")], mismatch),
+            (&[("mcp-protocol-version", "2026-07-28, 2026-07-28")], mismatch),
+            (&[("mcp-protocol-version", "2026-07-28"), ("mcp-protocol-version", "2026-07-28")], mismatch),
+            (&[], mismatch),
         ] {
-            let given = headers(given);
-            let checked = check_version(&given, &version("2026-07-28"));
-            assert_eq!(checked.is_ok(), fits, "{given:?}");
-            if let Err(error) = checked {
-                assert_eq!(error.code, -32020);
-            }
+            let checked = check_version(&headers(given), &version("2026-07-28"));
+            assert_eq!(checked.map_err(|error| error.code), expected, "{given:?}");
         }
         let unserved = headers(&[("mcp-protocol-version", "1900-01-01")]);
         assert!(check_version(&unserved, &version("1900-01-01")).is_ok(), "26H-14: -32022 is for later");
@@ -164,53 +160,26 @@ mod tests {
 
     #[test]
     fn t_26h_3_26h_5_26h_7_method_and_name_say_what_the_body_says() {
-        let call = json(r#"{"name":"gr\u00fc\u00dfe"}"#);
-        let check = |given: &[(&'static str, &'static str)], params| {
-            let name = || name_of(&Method::ToolsCall, Some(params)).map(Cow::Owned);
-            check_method(&headers(given), &Method::ToolsCall, name).map_err(|error| error.code)
-        };
+        let (call, nameless) = (json(r#"{"name":"gr\u00fc\u00dfe"}"#), json("{}"));
+        let method = ("mcp-method", "tools/call");
         let encoded = ("mcp-name", "=?base64?Z3LDvMOfZQ==?=");
-        assert_eq!(check(&[("mcp-method", "tools/call"), encoded], &call), Ok(()));
-        assert_eq!(check(&[("mcp-method", "Tools/Call"), encoded], &call), Err(-32020), "case matters");
-        assert_eq!(check(&[encoded], &call), Err(-32020), "no method");
-        assert_eq!(check(&[("mcp-method", "tools/call")], &call), Err(-32020), "no name");
-        let other = ("mcp-name", "gruss");
-        assert_eq!(check(&[("mcp-method", "tools/call"), other], &call), Err(-32020), "another name");
-        let broken = ("mcp-name", "=?base64?Z3LDvMOfZQ?=");
-        assert_eq!(check(&[("mcp-method", "tools/call"), broken], &call), Err(-32020), "no padding");
-        assert_eq!(check(&[("mcp-method", "tools/call"), encoded, encoded], &call), Err(-32020), "twice");
-        let nameless = json("{}");
-        assert_eq!(check(&[("mcp-method", "tools/call")], &nameless), Ok(()), "26H-7");
-        assert_eq!(check(&[("mcp-method", "tools/call"), encoded], &nameless), Err(-32020));
-        let list =
-            check_method(&headers(&[("mcp-method", "tools/list"), encoded]), &Method::ToolsList, || None);
-        assert_eq!(list, Ok(()), "a list has no name");
-    }
-
-    #[test]
-    fn t_26h_10_a_notification_needs_no_headers_and_has_no_wrong_ones() {
-        let check = |given: &[(&'static str, &'static str)]| {
-            check_notification(&headers(given), &Method::Cancelled, &version("2026-07-28")).is_ok()
-        };
-        assert!(check(&[]));
-        assert!(check(&[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "notifications/cancelled")]));
-        assert!(!check(&[("mcp-protocol-version", "2025-11-25")]));
-        assert!(!check(&[("mcp-method", "notifications/initialized")]));
-    }
-
-    #[test]
-    fn t_26xh_2_an_argument_is_repeated_as_it_is() {
-        let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
-        let wanted = param_headers(&json(schema)).expect("a valid annotation");
-        let check = |given: &[(&'static str, &'static str)], arguments: &str| {
-            check_params(&headers(given), &wanted, &json(arguments)).map_err(|error| error.code)
-        };
-        let eu = r#"{"region":"eu"}"#;
-        assert_eq!(check(&[("Mcp-Param-Region", "eu")], eu), Ok(()));
-        assert_eq!(check(&[("mcp-param-region", "=?base64?ZXU=?=")], eu), Ok(()));
-        assert_eq!(check(&[("mcp-param-region", "us")], eu), Err(-32020));
-        assert_eq!(check(&[], eu), Err(-32020));
-        assert_eq!(check(&[("mcp-param-region", "eu"), ("mcp-param-region", "eu")], eu), Err(-32020));
-        assert_eq!(check(&[], "{}"), Ok(()));
+        for (given, params, expected, why) in [
+            (&[method, encoded][..], &call, Ok(()), "both say it"),
+            (&[("mcp-method", "Tools/Call"), encoded], &call, Err(-32020), "case matters"),
+            (&[encoded], &call, Err(-32020), "no method"),
+            (&[method, method, encoded], &call, Err(-32020), "two methods"),
+            (&[method], &call, Err(-32020), "no name"),
+            (&[method, ("mcp-name", "gruss")], &call, Err(-32020), "another name"),
+            (&[method, ("mcp-name", "=?base64?Z3LDvMOfZQ?=")], &call, Err(-32020), "no padding"),
+            (&[method, encoded, encoded], &call, Err(-32020), "two names"),
+            (&[method], &nameless, Ok(()), "26H-7"),
+            (&[method, encoded], &nameless, Err(-32020), "the body has no name"),
+        ] {
+            let name = || name_of(&Method::ToolsCall, Some(params)).map(Cow::Owned);
+            let checked = check_method(&headers(given), &Method::ToolsCall, name);
+            assert_eq!(checked.map_err(|error| error.code), expected, "{why}");
+        }
+        let list = headers(&[("mcp-method", "tools/list"), encoded]);
+        assert_eq!(check_method(&list, &Method::ToolsList, || None), Ok(()), "a list has no name");
     }
 }

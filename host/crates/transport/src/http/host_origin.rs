@@ -157,104 +157,87 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn checked(host: Option<&str>, origin: Option<&str>) -> Result<(), HostOriginError> {
-        checked_at(&AllowedNames::default(), host, origin)
-    }
-
-    fn checked_at(
-        names: &AllowedNames,
-        host: Option<&str>,
-        origin: Option<&str>,
-    ) -> Result<(), HostOriginError> {
+    /// Checks a request with this `Host` and, if it is of a page, this `Origin`.
+    fn checked(names: &AllowedNames, host: &str, origin: Option<&str>) -> Result<(), HostOriginError> {
         let mut headers = HeaderMap::new();
-        if let Some(host) = host {
-            headers.insert(HOST, host.parse().expect("test header"));
-        }
+        headers.insert(HOST, host.parse().expect("test header"));
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().expect("test header"));
         }
         names.check(None, &headers)
     }
 
-    #[test]
-    fn h_3_only_loopback_names_are_served() {
-        for host in ["localhost", "LOCALHOST:1", "127.0.0.1:7420", "[::1]:80", "[::1]"] {
-            assert_eq!(checked(Some(host), None), Ok(()), "{host}");
-        }
-        for host in "evil.example localhost.evil.example 127.0.0.1.evil.example evil.example@localhost \
-                     localhost@localhost localhost:8*0 [::1]80 127.0.0.2 0.0.0.0"
-            .split(' ')
-            .chain([""])
-        {
-            assert_eq!(checked(Some(host), None), Err(HostOriginError::Host), "{host}");
-        }
-        assert_eq!(checked(None, None), Err(HostOriginError::Host));
+    fn named(hosts: &[&str], origins: &[&str]) -> Option<AllowedNames> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        AllowedNames::new(&owned(hosts), &owned(origins)).ok()
     }
 
     #[test]
-    fn h_2_only_pages_of_this_machine_may_call() {
-        for origin in
-            ["http://localhost", "https://localhost:3000", "http://127.0.0.1:6274", "http://[::1]:1"]
-        {
-            assert_eq!(checked(Some("localhost"), Some(origin)), Ok(()), "{origin}");
-        }
-        for origin in "null http://evil.example http://localhost.evil.example \
-                       http://localhost@evil.example http://evil.example@localhost http://localhost:62*4 \
-                       file://localhost localhost http://"
-            .split(' ')
-            .chain([""])
-        {
-            assert_eq!(checked(Some("localhost"), Some(origin)), Err(HostOriginError::Origin), "{origin}");
-        }
-    }
-
-    #[test]
-    fn h_3_the_operator_names_further_hosts() {
-        let named = ["Tools.example.com", "other.example.com:8443", "192.0.2.7", "[2001:db8::1]"];
-        let names = AllowedNames::new(&named.map(str::to_owned), &[]).expect("names");
-        for host in "tools.example.com TOOLS.example.com:7420 other.example.com:8443 192.0.2.7:1 \
-                     [2001:db8::1]:1 localhost"
-            .split(' ')
-        {
-            assert_eq!(checked_at(&names, Some(host), None), Ok(()), "{host}");
-        }
-        for host in "example.com x.tools.example.com tools.example.com. tools.example.com@evil.example \
-                     evil.example@tools.example.com tools.example.com:x other.example.com \
-                     other.example.com:8444"
-            .split(' ')
-        {
-            assert_eq!(checked_at(&names, Some(host), None), Err(HostOriginError::Host), "{host}");
+    fn h_3_only_loopback_names_and_those_that_the_operator_names_are_served() {
+        let hosts = ["Tools.example.com", "other.example.com:8443", "192.0.2.7", "[2001:db8::1]"];
+        let names = named(&hosts, &[]).expect("names");
+        for (names, served, refused) in [
+            (
+                &AllowedNames::default(),
+                "localhost LOCALHOST:1 127.0.0.1:7420 [::1]:80 [::1]",
+                "evil.example localhost.evil.example 127.0.0.1.evil.example evil.example@localhost \
+                 localhost@localhost localhost:8*0 [::1]80 127.0.0.2 0.0.0.0",
+            ),
+            (
+                &names,
+                "tools.example.com TOOLS.example.com:7420 other.example.com:8443 192.0.2.7:1 [2001:db8::1]:1 localhost",
+                "example.com x.tools.example.com tools.example.com. tools.example.com@evil.example \
+                 evil.example@tools.example.com tools.example.com:x other.example.com other.example.com:8444",
+            ),
+        ] {
+            for host in served.split(' ') {
+                assert_eq!(checked(names, host, None), Ok(()), "{host}");
+            }
+            for host in refused.split(' ').chain([""]) {
+                assert_eq!(checked(names, host, None), Err(HostOriginError::Host), "{host}");
+            }
+            assert_eq!(names.check(None, &HeaderMap::new()), Err(HostOriginError::Host));
         }
         // A served host is not an origin whose pages may call.
         let page = Some("https://tools.example.com");
-        assert_eq!(checked_at(&names, Some("tools.example.com"), page), Err(HostOriginError::Origin));
+        assert_eq!(checked(&names, "tools.example.com", page), Err(HostOriginError::Origin));
         for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "a:", "a:99999", "u@a"] {
-            assert!(AllowedNames::new(&[name.to_owned()], &[]).is_err(), "{name}");
+            assert!(named(&[name], &[]).is_none(), "{name}");
         }
     }
 
     #[test]
-    fn h_2_the_operator_names_further_origins() {
-        let named = ["https://app.example.com", "http://other.example.com:8080", "https://c.example:443"];
-        let names = AllowedNames::new(&[], &named.map(str::to_owned)).expect("origins");
-        let checked = |origin| checked_at(&names, Some("localhost"), Some(origin));
-        for origin in "https://app.example.com https://app.example.com:443 http://other.example.com:8080 \
-                       https://c.example http://localhost:1"
-            .split(' ')
-        {
-            assert_eq!(checked(origin), Ok(()), "{origin}");
-        }
-        for origin in "http://app.example.com https://app.example.com:8443 https://app.example.com:99999 \
-                       https://app.example.com: https://x.app.example.com \
-                       https://app.example.com.evil.example https://app.example.com@evil.example \
-                       https://evil.example@app.example.com http://other.example.com null"
-            .split(' ')
-        {
-            assert_eq!(checked(origin), Err(HostOriginError::Origin), "{origin}");
+    fn h_2_only_pages_of_this_machine_and_those_that_the_operator_names_may_call() {
+        let origins = ["https://app.example.com", "http://other.example.com:8080", "https://c.example:443"];
+        let names = named(&[], &origins).expect("origins");
+        for (names, allowed, refused) in [
+            (
+                &AllowedNames::default(),
+                "http://localhost https://localhost:3000 http://127.0.0.1:6274 http://[::1]:1",
+                "null http://evil.example http://localhost.evil.example http://localhost@evil.example \
+                 http://evil.example@localhost http://localhost:62*4 file://localhost localhost http://",
+            ),
+            (
+                &names,
+                "https://app.example.com https://app.example.com:443 http://other.example.com:8080 \
+                 https://c.example http://localhost:1",
+                "http://app.example.com https://app.example.com:8443 https://app.example.com:99999 \
+                 https://app.example.com: https://x.app.example.com https://app.example.com.evil.example \
+                 https://app.example.com@evil.example https://evil.example@app.example.com \
+                 http://other.example.com null",
+            ),
+        ] {
+            for origin in allowed.split(' ') {
+                assert_eq!(checked(names, "localhost", Some(origin)), Ok(()), "{origin}");
+            }
+            for origin in refused.split(' ').chain([""]) {
+                let refusal = checked(names, "localhost", Some(origin));
+                assert_eq!(refusal, Err(HostOriginError::Origin), "{origin}");
+            }
         }
         for name in ["", "*", "null", "app.example.com", "https://app.example.com/", "https://*.example.com"]
         {
-            assert!(AllowedNames::new(&[], &[name.to_owned()]).is_err(), "{name}");
+            assert!(named(&[], &[name]).is_none(), "{name}");
         }
     }
 }

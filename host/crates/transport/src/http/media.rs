@@ -58,40 +58,29 @@ mod tests {
 
     #[test]
     fn h_6_accept_is_a_list_with_wildcards_and_weights() {
-        for (value, expected) in [
-            ("application/json, text/event-stream", (true, true)),
-            ("application/json,text/event-stream;q=0.9", (true, true)),
-            ("*/*", (true, true)),
-            ("text/*, application/*;q=0.1", (true, true)),
-            ("APPLICATION/JSON , Text/Event-Stream", (true, true)),
-            ("application/json", (true, false)),
-            ("text/event-stream", (false, true)),
-            ("*/*, application/json;q=0", (false, true)),
-            ("application/json;q=0, */*", (false, true)),
-            ("", (false, false)),
-            (";;;,,,/", (false, false)),
-            ("json", (false, false)),
+        let both = "application/json, text/event-stream|application/json,text/event-stream;q=0.9|*/*\
+                    |text/*, application/*;q=0.1|APPLICATION/JSON , Text/Event-Stream";
+        for (values, json, events) in [
+            (both, true, true),
+            ("application/json", true, false),
+            ("text/event-stream|*/*, application/json;q=0|application/json;q=0, */*", false, true),
+            ("|;;;,,,/|json", false, false),
         ] {
-            let found = (
-                accepts([value].into_iter(), "application", "json"),
-                accepts([value].into_iter(), "text", "event-stream"),
-            );
-            assert_eq!(found, expected, "{value}");
+            for value in values.split('|') {
+                assert_eq!(accepts([value].into_iter(), "application", "json"), json, "{value}");
+                assert_eq!(accepts([value].into_iter(), "text", "event-stream"), events, "{value}");
+            }
         }
         assert!(accepts(["application/json", "text/event-stream"].into_iter(), "text", "event-stream"));
     }
 
     #[test]
     fn h_7_json_may_have_parameters() {
-        for (value, expected) in [
-            ("application/json", true),
-            ("Application/JSON; charset=utf-8", true),
-            (" application/json ;x", true),
-            ("text/json", false),
-            ("application/json-patch+json", false),
-            ("", false),
-        ] {
-            assert_eq!(is_json(value), expected, "{value}");
+        for value in ["application/json", "Application/JSON; charset=utf-8", " application/json ;x"] {
+            assert!(is_json(value), "{value}");
+        }
+        for value in ["text/json", "application/json-patch+json", ""] {
+            assert!(!is_json(value), "{value}");
         }
     }
 }

@@ -126,9 +126,4 @@ mod tests {
         let framed = frame(EventId { stream: 1, number: 1 }, Bytes::from_static(b"{\n\r\n\"a\": 1}"));
         assert_eq!(framed, "id: 0000000000000001-1\ndata: {   \"a\": 1}\n\n".as_bytes());
     }
-
-    #[test]
-    fn t_26h_12_an_event_that_nobody_comes_back_to_has_no_id() {
-        assert_eq!(bare(Bytes::from_static(b"{\n}")), "data: { }\n\n".as_bytes());
-    }
 }

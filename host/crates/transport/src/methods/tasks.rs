@@ -188,20 +188,20 @@ mod tests {
     #[test]
     fn t_26t_19_what_a_client_cannot_be_asked_is_named_whole() {
         let all = [(Kind::Form, "{}"), (Kind::Url, "{}"), (Kind::Sampling, "{}"), (Kind::Roots, "{}")];
-        assert_eq!(
-            required(&all, "{}"),
-            Some(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
-        );
         let able = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
-        assert_eq!(required(&all, able), None);
-        assert_eq!(
-            required(&all, r#"{"elicitation":{},"sampling":{},"roots":{}}"#),
-            Some(json!({"elicitation": {"url": {}}}))
-        );
-        let with_tools = [(Kind::Sampling, r#"{"tools":[]}"#)];
-        assert_eq!(required(&with_tools, able), Some(json!({"sampling": {"tools": {}}})));
-        let with_context = [(Kind::Sampling, r#"{"includeContext":"allServers"}"#)];
-        assert_eq!(required(&with_context, able), Some(json!({"sampling": {"context": {}}})));
-        assert_eq!(required(&[], "{}"), None);
+        let without_pages = r#"{"elicitation":{},"sampling":{},"roots":{}}"#;
+        let tools = [(Kind::Sampling, r#"{"tools":[]}"#)];
+        let context = [(Kind::Sampling, r#"{"includeContext":"allServers"}"#)];
+        let each = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}});
+        for (questions, client, expected) in [
+            (&all[..], "{}", Some(each)),
+            (&all, able, None),
+            (&all, without_pages, Some(json!({"elicitation": {"url": {}}}))),
+            (&tools, able, Some(json!({"sampling": {"tools": {}}}))),
+            (&context, able, Some(json!({"sampling": {"context": {}}}))),
+            (&[], "{}", None),
+        ] {
+            assert_eq!(required(questions, client), expected, "{questions:?} {client}");
+        }
     }
 }

@@ -65,41 +65,20 @@ mod tests {
     use toolyard_protocol::RawJson;
     use toolyard_protocol::progress::Progress;
 
-    fn log(level: LogLevel) -> Notice {
-        Notice::Log { level, logger: None, data: RawJson::trusted("1") }
-    }
-
     fn step() -> Notice {
         let progress = Progress { progress: 1.0, total: None, message: None };
         Notice::Progress { token: RawJson::trusted("7"), progress }
     }
 
-    fn channel(least: Option<LogLevel>) -> (Arc<RequestChannel>, mpsc::Receiver<Bytes>) {
-        let (sender, told) = mpsc::channel();
-        let channel = RequestChannel::new(least, move |message| sender.send(message).expect("a reader"));
-        (channel, told)
-    }
-
-    #[test]
-    fn t_26c_4_nothing_is_logged_to_a_request_that_named_no_level() {
-        let (silent, told) = channel(None);
-        for level in LogLevel::ALL {
-            silent.notify(None, log(level));
-        }
-        assert!(told.try_recv().is_err());
-        let (channel, told) = channel(Some(LogLevel::Warning));
-        for level in LogLevel::ALL {
-            channel.notify(None, log(level));
-        }
-        assert_eq!(told.try_iter().count(), 5, "warning and what is more serious");
-    }
-
     #[test]
     fn t_26c_3_nothing_is_told_of_a_task_or_after_the_answer() {
-        let (channel, told) = channel(Some(LogLevel::Debug));
+        let (sender, told) = mpsc::channel();
+        let tell = move |message: Bytes| sender.send(message).expect("a reader");
+        let channel = RequestChannel::new(Some(LogLevel::Debug), tell);
         let id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f320fe840").expect("an id");
+        let log = Notice::Log { level: LogLevel::Error, logger: None, data: RawJson::trusted("1") };
         channel.notify(Some(id), step());
-        channel.notify(Some(id), log(LogLevel::Error));
+        channel.notify(Some(id), log);
         assert!(told.try_recv().is_err(), "of a task");
         assert!(channel.route(None, RouteScope::Anywhere).is_none(), "26J-1: it asks nothing");
         channel.notify(None, step());

@@ -3,7 +3,7 @@
 
 use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
-use crate::kit::server::{Gone, clock, server_on, tool};
+use crate::kit::server::{clock, server_on, tool, waiting};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -83,79 +83,53 @@ impl Background for Hosts {
     }
 }
 
-/// Signals between the tools and the test.
-#[derive(Clone)]
-struct Told {
-    says: mpsc::UnboundedSender<String>,
-    go: Arc<Notify>,
-}
-
-impl Told {
-    fn say(&self, what: impl Into<String>) {
-        self.says.send(what.into()).expect("the test listens");
-    }
-}
-
 /// A client before its relay, and the hosts behind it.
-fn relayed() -> (Client, Arc<Hosts>, Told, mpsc::UnboundedReceiver<String>) {
+fn relayed() -> (Client, Arc<Hosts>, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
     relayed_to(100)
 }
 
 /// The same; each host serves this many connections.
-fn relayed_to(connections: usize) -> (Client, Arc<Hosts>, Told, mpsc::UnboundedReceiver<String>) {
-    let (says, said) = mpsc::unbounded_channel();
-    let told = Told { says, go: Arc::new(Notify::new()) };
+fn relayed_to(
+    connections: usize,
+) -> (Client, Arc<Hosts>, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
+    let (waiting, go, said) = waiting(TaskSupport::Optional);
     let clock = clock();
     let hosts = Arc::new(Hosts {
         folder: tempfile::tempdir().expect("a folder"),
         store: Arc::new(MemoryStore::new(clock.clone())),
         clock,
-        tools: tools(&told),
+        tools: tools(waiting, &go),
         connections,
         serving: Mutex::default(),
     });
     let behind = hosts.clone();
     let settings = RelaySettings { message_bytes: 1 << 20, requests: 8, relay: 7 };
     let client = client(|input, output, stop| relay::serve(behind, settings, input, output, stop));
-    (client, hosts, told, said)
+    (client, hosts, go, said)
 }
 
-/// `waiting` runs until its signal; `asks` asks its client; `tells` sends every kind of notice.
-fn tools(told: &Told) -> Vec<Arc<dyn Tool>> {
-    let (waits, asks, tells) = (told.clone(), told.clone(), told.clone());
-    let waiting = move |_: Arc<dyn RunContext>| {
-        let told = waits.clone();
-        async move {
-            let gone = Gone(told.says.clone());
-            told.say("begun");
-            told.go.notified().await;
-            drop(gone);
-            done("waited")
-        }
+/// `asks` asks its client; `tells` sends every kind of notice, and like `waiting` runs until its signal.
+fn tools(waiting: Arc<dyn Tool>, go: &Arc<Notify>) -> Vec<Arc<dyn Tool>> {
+    let asks = |context: Arc<dyn RunContext>| async move {
+        let answers = context.ask(vec![question("k")]).await.expect("answers");
+        done(answers[0].outcome.as_ref().expect("an answer").as_str())
     };
-    let asks = move |context: Arc<dyn RunContext>| {
-        let told = asks.clone();
-        async move {
-            let answers = context.ask(vec![question("k")]).await.expect("answers");
-            told.say(answers[0].outcome.as_ref().expect("an answer").as_str());
-            done("asked")
-        }
-    };
+    let signal = go.clone();
     let tells = move |context: Arc<dyn RunContext>| {
-        let told = tells.clone();
+        let go = signal.clone();
         async move {
             for level in [LogLevel::Debug, LogLevel::Error] {
                 context.report(Report::Log { level, logger: None, data: RawJson::trusted("1") });
             }
             context.report(Report::Progress(Progress { progress: 1.0, total: None, message: None }));
             context.report(Report::Changed(toolyard_task::tool::OfferChange::Tools));
-            told.go.notified().await;
+            go.notified().await;
             done("told")
         }
     };
     vec![
         tool("quick", TaskSupport::Optional, |_| async { done("quick") }),
-        tool("waiting", TaskSupport::Optional, waiting),
+        waiting,
         tool("asks", TaskSupport::Optional, asks),
         tool("tells", TaskSupport::Optional, tells),
     ]
@@ -188,19 +162,18 @@ async fn create(client: &mut Client, id: i64, tool: &str) -> String {
 
 #[tokio::test]
 async fn ir_3_a_question_of_a_task_is_out_once_and_its_answer_finds_the_way_back() {
-    let (mut client, hosts, _told, mut said) = relayed();
+    let (mut client, hosts, ..) = relayed();
     hosts.start();
     open(&mut client).await;
     let id = create(&mut client, 1, "asks").await;
     let question = client.told("elicitation/create").await;
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
-    assert_eq!(said.recv().await.as_deref(), Some(r#"{"action":"decline"}"#));
     client.send(&call(2, "tasks/result", json!({"taskId": id})));
     loop {
         let message = client.next().await.expect("a message");
         assert_ne!(message["method"], "elicitation/create", "asked twice");
         if message["id"] == 2 {
-            assert_eq!(text(&message), "asked");
+            assert_eq!(text(&message), r#"{"action":"decline"}"#);
             break;
         }
     }
@@ -210,12 +183,12 @@ async fn ir_3_a_question_of_a_task_is_out_once_and_its_answer_finds_the_way_back
 
 #[tokio::test]
 async fn requests_that_find_no_room_are_refused_by_name() {
-    let (mut client, hosts, told, mut said) = relayed_to(2);
+    let (mut client, hosts, go, mut said) = relayed_to(2);
     hosts.start();
     let call = |id: i64, name: &str| request(json!(id), "tools/call", json!({"name": name}), &able());
     for id in 1..=2 {
         client.send(&call(id, "waiting"));
-        assert_eq!(said.recv().await.as_deref(), Some("begun"));
+        assert_eq!(said.recv().await, Some("begun"));
         // The connection that the relay keeps is idle by then, and makes room.
         tokio::time::sleep(Duration::from_millis(1_200)).await;
     }
@@ -227,15 +200,15 @@ async fn requests_that_find_no_room_are_refused_by_name() {
         let refused = refused().await;
         assert!(refused.contains("serves 2 connections"), "{refused}");
     }
-    told.go.notify_waiters();
+    go.notify_waiters();
     for _ in 1..=2 {
-        assert_eq!(text(&client.next().await.expect("an answer")), "waited");
+        assert_eq!(text(&client.next().await.expect("an answer")), "x");
     }
 }
 
 #[tokio::test]
 async fn g_2_p_1_tl_1_what_a_task_tells_its_client_arrives_as_the_client_wants_it() {
-    let (mut client, hosts, told, _said) = relayed();
+    let (mut client, hosts, go, _said) = relayed();
     hosts.start();
     open(&mut client).await;
     client.answer(&call(1, "logging/setLevel", json!({"level": "error"}))).await;
@@ -255,24 +228,24 @@ async fn g_2_p_1_tl_1_what_a_task_tells_its_client_arrives_as_the_client_wants_i
         }
     }
     assert_eq!((progress, logs, changes), (1, 1, 1));
-    told.go.notify_waiters();
+    go.notify_waiters();
 }
 
 #[tokio::test]
 async fn t_26s_2_26sub_2_a_client_without_a_session_listens_cancels_and_uses_an_id_again() {
-    let (mut client, hosts, _told, mut said) = relayed();
+    let (mut client, hosts, _go, mut said) = relayed();
     hosts.start();
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     client.send(&request(json!("l"), "subscriptions/listen", wanted, &able()));
     client.told("notifications/subscriptions/acknowledged").await;
     let call = |name: &str| request(json!(1), "tools/call", json!({"name": name}), &able());
     client.send(&call("waiting"));
-    assert_eq!(said.recv().await.as_deref(), Some("begun"));
+    assert_eq!(said.recv().await, Some("begun"));
     assert_eq!(client.answered_to(&call("quick")).await["error"]["code"], -32600, "the id is in use");
     // A reason, so that the host does not keep the call for a client that comes back.
     let cancelled = json!({"requestId": 1, "reason": "stop", "_meta": {}});
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
-    assert_eq!(said.recv().await.as_deref(), Some("gone"));
+    assert_eq!(said.recv().await, Some("gone"));
     let mut answer = client.answered_to(&call("quick")).await;
     while answer["error"]["code"] == -32600 {
         answer = client.answered_to(&call("quick")).await;
@@ -284,13 +257,13 @@ async fn t_26s_2_26sub_2_a_client_without_a_session_listens_cancels_and_uses_an_
 
 #[tokio::test]
 async fn a_client_goes_on_at_the_next_host_and_a_call_under_way_is_said_to_be_lost() {
-    let (mut client, hosts, told, mut said) = relayed();
+    let (mut client, hosts, go, mut said) = relayed();
     hosts.start();
     open(&mut client).await;
     client.send(&call(1, "tools/call", json!({"name": "waiting"})));
-    assert_eq!(said.recv().await.as_deref(), Some("begun"));
+    assert_eq!(said.recv().await, Some("begun"));
     client.send(&request(json!("c"), "tools/call", json!({"name": "waiting"}), &able()));
-    assert_eq!(said.recv().await.as_deref(), Some("begun"));
+    assert_eq!(said.recv().await, Some("begun"));
     hosts.start();
     let mut left = vec![json!(1), json!("c")];
     while !left.is_empty() {
@@ -303,7 +276,7 @@ async fn a_client_goes_on_at_the_next_host_and_a_call_under_way_is_said_to_be_lo
     }
     // The same session: the store is the same.
     create(&mut client, 2, "waiting").await;
-    told.go.notify_waiters();
+    go.notify_waiters();
 }
 
 #[tokio::test]

@@ -41,12 +41,6 @@ async fn t_26b_5_26b_6_26d_9_each_line_is_of_the_generation_that_it_says() {
     let mut unserved = discover("u");
     unserved["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "1900-01-01".into();
     assert_eq!(client.answer(&unserved).await["error"]["code"], -32022);
-    let mut bare = discover("c");
-    bare["params"]["_meta"]
-        .as_object_mut()
-        .expect("an object")
-        .remove("io.modelcontextprotocol/clientCapabilities");
-    assert_eq!(client.answer(&bare).await["error"]["code"], -32602);
     let enveloped = request(json!("i"), "initialize", json!({}), &json!({}));
     assert_eq!(client.answer(&enveloped).await["error"]["code"], -32601);
     assert_eq!(client.answer(&json!([discover("b")])).await["error"]["code"], -32600, "26J: no batches");

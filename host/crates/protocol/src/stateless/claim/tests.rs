@@ -53,23 +53,16 @@ fn a_version_in_meta_is_a_claim_however_it_is_written() {
 #[test]
 fn the_key_anywhere_else_is_no_claim() {
     assert_eq!(claim(None), VersionClaim::None);
-    for params in [
-        "{}".to_owned(),
-        r#"{"name":"echo","arguments":{"text":"V Version \\u \/"},"_meta":{"progressToken":1}}"#.to_owned(),
-        format!(r#"{{{PV}:"x"}}"#),
-        format!(r#"{{"arguments":{{"_meta":{{{PV}:"x"}}}}}}"#),
-        format!(r#"{{"_meta":{{"nested":{{{PV}:"x"}}}}}}"#),
-        format!(r#"{{"_meta":{PV}}}"#),
-        format!(r#"{{"_meta":[{{{PV}:"x"}}]}}"#),
-        format!(r#"{{"_meta":null,"text":{PV}}}"#),
-        format!(r#"{{"_meta":{{"text":{PV}}}}}"#),
-        r#"{"_META":{"io.modelcontextprotocol/protocolVersion":"x"}}"#.to_owned(),
-        r#"{"_meta":{"io.modelcontextprotocol/protocolversion":"x"}}"#.to_owned(),
-        r#"{"_meta":{"io.modelcontextprotocol/protocolVersion2":"x"}}"#.to_owned(),
-        r#"{"_meta":{"IO.modelcontextprotocol/protocolVersion":"x"}}"#.to_owned(),
-        r#"{"_meta":{"io.modelcontextprotocol\\/protocolVersion":"x"}}"#.to_owned(),
-    ] {
-        assert_eq!(claim_of(&params), VersionClaim::None, "{params}");
+    for params in r#"{} {"name":"echo","arguments":{"text":"V_Version\\u\/"},"_meta":{"progressToken":1}}
+                     {KEY:"x"} {"arguments":{"_meta":{KEY:"x"}}} {"_meta":{"nested":{KEY:"x"}}} {"_meta":KEY}
+                     {"_meta":[{KEY:"x"}]} {"_meta":null,"text":KEY} {"_meta":{"text":KEY}} {"_META":{KEY:"x"}}
+                     {"_meta":{"io.modelcontextprotocol/protocolversion":"x"}}
+                     {"_meta":{"io.modelcontextprotocol/protocolVersion2":"x"}}
+                     {"_meta":{"IO.modelcontextprotocol/protocolVersion":"x"}}
+                     {"_meta":{"io.modelcontextprotocol\\/protocolVersion":"x"}}"#
+        .split_whitespace()
+    {
+        assert_eq!(claim_of(&params.replace("KEY", PV)), VersionClaim::None, "{params}");
     }
 }
 
@@ -114,15 +107,11 @@ fn an_envelope_without_what_it_needs_names_it() {
         ("{}".to_owned(), "`_meta` is required"),
         (r#"{"_meta":null}"#.to_owned(), "`_meta` must be an object"),
         (r#"{"_meta":[]}"#.to_owned(), "`_meta` must be an object"),
-        (r#"{"_meta":"x"}"#.to_owned(), "`_meta` must be an object"),
-        (r#"{"_meta":{}}"#.to_owned(), "protocolVersion` is required in `_meta`"),
         (format!(r#"{{"_meta":{{{CC}:{{}}}}}}"#), "protocolVersion` is required in `_meta`"),
         (format!(r#"{{"_meta":{{{PV}:5,{CC}:{{}}}}}}"#), "protocolVersion` must be a string"),
-        (format!(r#"{{"_meta":{{{PV}:null,{CC}:{{}}}}}}"#), "protocolVersion` must be a string"),
         (format!(r#"{{"_meta":{{{PV}:"2026-07-28"}}}}"#), "clientCapabilities` is required in `_meta`"),
         (format!(r#"{{"_meta":{{{PV}:"x",{CC}:null}}}}"#), "clientCapabilities` must be an object"),
         (format!(r#"{{"_meta":{{{PV}:"x",{CC}:[]}}}}"#), "clientCapabilities` must be an object"),
-        (format!(r#"{{"_meta":{{{PV}:"x",{CC}:"all"}}}}"#), "clientCapabilities` must be an object"),
         (format!(r#"{{"_meta":{{{PV}:"x",{CC}:{{}},{CC}:{{}}}}}}"#), "clientCapabilities"),
     ] {
         let error = decode(&params).expect_err(&params);
@@ -138,15 +127,8 @@ fn the_name_of_the_client_is_optional() {
     assert_eq!(client(""), None);
     let named = client(&format!(r#",{CI}:{{"name":"c","version":"1","websiteUrl":"x"}}"#)).expect("named");
     assert_eq!((named.name.as_str(), named.version.as_str()), ("c", "1"));
-    for malformed in [
-        "null",
-        "5",
-        "{}",
-        r#"{"name":5,"version":"1"}"#,
-        r#"{"name":"c"}"#,
-        r#"["c",null,"1"]"#,
-        r#"{"name":"\ud800"}"#,
-    ] {
+    let malformed = r#"null 5 {} {"name":5,"version":"1"} {"name":"c"} ["c",null,"1"] {"name":"\ud800"}"#;
+    for malformed in malformed.split(' ') {
         assert_eq!(client(&format!(",{CI}:{malformed}")), None, "{malformed}");
     }
 }
@@ -180,17 +162,13 @@ fn the_tasks_extension_is_declared_by_an_object() {
     assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol\/tasks":{ "x":1}}}"#), (true, false));
     assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"tasks":{}}"#), (true, true));
     assert_eq!(declared(r#"{"tasks":{"cancel":{}}}"#), (false, true));
-    for none in [
-        r#"{"extensions":{}}"#,
-        r#"{"extensions":[]}"#,
-        r#"{"extensions":null,"tasks":null}"#,
-        r#"{"extensions":"io.modelcontextprotocol/tasks","tasks":true}"#,
-        r#"{"extensions":{"io.modelcontextprotocol/tasks":null}}"#,
-        r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#,
-        r#"{"extensions":{"tasks":{}}}"#,
-        r#"{"experimental":{"io.modelcontextprotocol/tasks":{}}}"#,
-        r#"{"io.modelcontextprotocol/tasks":{}}"#,
-    ] {
+    for none in r#"{"extensions":{}} {"extensions":[]} {"extensions":null,"tasks":null}
+                   {"extensions":"io.modelcontextprotocol/tasks","tasks":true}
+                   {"extensions":{"io.modelcontextprotocol/tasks":null}}
+                   {"extensions":{"io.modelcontextprotocol/tasks":true}} {"extensions":{"tasks":{}}}
+                   {"experimental":{"io.modelcontextprotocol/tasks":{}}} {"io.modelcontextprotocol/tasks":{}}"#
+        .split_whitespace()
+    {
         assert_eq!(declared(none), (false, false), "{none}");
     }
     let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
@@ -218,16 +196,12 @@ fn a_plain_call_is_read_with_its_envelope() {
         let (call, alone) = read(&plain);
         assert_eq!(call.expect(&plain), alone.expect(&plain), "{plain}");
     }
-    for (otherwise, is_right) in [
-        (format!(r#"{{{meta},"name":"\u0078"}}"#), true),
-        (format!(r#"{{{meta}}}"#), false),
-        (format!(r#"{{{meta},"name":5}}"#), false),
-        (format!(r#"{{{meta},"name":"x","name":"y"}}"#), false),
-        (format!(r#"{{{meta},"name":"x","arguments":[]}}"#), false),
-        (format!(r#"{{{meta},"name":"x","requestState":5}}"#), false),
-        (format!(r#"{{{meta},"name":"x","inputResponses":[]}}"#), false),
-    ] {
-        let (call, alone) = read(&otherwise);
+    for otherwise in r#""name":"\u0078" "other":1 "name":5 "name":"x","name":"y" "name":"x","arguments":[]
+                        "name":"x","requestState":5 "name":"x","inputResponses":[]"#
+        .split_whitespace()
+    {
+        let (call, alone) = read(&format!("{{{meta},{otherwise}}}"));
+        let is_right = otherwise == r#""name":"\u0078""#;
         assert_eq!((call, alone.is_ok()), (None, is_right), "{otherwise}");
     }
     // serde also reads a struct from an array; the readers of the parts do not.

@@ -15,35 +15,22 @@ fn a_retry_brings_any_answers_and_the_state_to_the_letter() {
     )
     .expect("a retry");
     assert_eq!(brought.state.as_deref(), Some("a/b"));
-    let texts: HashMap<&str, &str> =
-        brought.responses.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    assert_eq!(
-        texts,
-        HashMap::from([("q1", r#"{"action" : "accept"}"#), ("q/2", "5"), ("q3", "null"), ("", "[]")])
-    );
-    assert_eq!(
-        retry(r#"{"requestState":"","inputResponses":{}}"#).expect("empty").state.as_deref(),
-        Some("")
-    );
+    assert_eq!(brought.responses.len(), 4);
+    for (key, value) in [("q1", r#"{"action" : "accept"}"#), ("q/2", "5"), ("q3", "null"), ("", "[]")] {
+        assert_eq!(brought.responses[key].as_str(), value);
+    }
+    let empty = retry(r#"{"requestState":"","inputResponses":{}}"#).expect("empty");
+    assert_eq!(empty.state.as_deref(), Some(""));
 }
 
 /// 26M-5: a malformed structure is refused, and so is one with a duplicate member.
 #[test]
 fn a_malformed_retry_is_refused() {
-    for params in [
-        r#"{"inputResponses":null}"#,
-        r#"{"inputResponses":[]}"#,
-        r#"{"inputResponses":"{}"}"#,
-        r#"{"inputResponses":5}"#,
-        r#"{"inputResponses":{"\ud800":1}}"#,
-        r#"{"inputResponses":{},"inputResponses":{}}"#,
-        r#"{"requestState":null}"#,
-        r#"{"requestState":5}"#,
-        r#"{"requestState":{}}"#,
-        r#"{"requestState":"\ud800"}"#,
-        r#"{"requestState":"a","request\u0053tate":"b"}"#,
-    ] {
-        let error = retry(params).expect_err(params);
+    let responses = ["null", "[]", "\"{}\"", "5", r#"{"\ud800":1}"#, r#"{},"inputResponses":{}"#];
+    let states = ["null", "5", "{}", r#""\ud800""#, r#""a","request\u0053tate":"b""#];
+    let responses = responses.map(|value| format!(r#"{{"inputResponses":{value}}}"#));
+    for params in responses.into_iter().chain(states.map(|value| format!(r#"{{"requestState":{value}}}"#))) {
+        let error = retry(&params).expect_err(&params);
         assert_eq!(error.code, -32602, "{params}");
         assert!(error.message.starts_with("tools/call: "), "{params}: {error}");
     }
@@ -58,15 +45,13 @@ fn questions_are_a_map_from_keys_to_requests() {
     let none = RawJson::empty_object();
     let questions =
         [("a \"b\"", Kind::Form, &form), ("s", Kind::Sampling, &sampling), ("r", Kind::Roots, &none)];
-    let made = input_requests(questions.into_iter());
-    assert_eq!(
-        made.as_str(),
-        concat!(
-            r#"{"a \"b\"":{"method":"elicitation/create","params":{"message":"Deploy?", "requestedSchema":{"type":"object","properties":{}}}},"#,
-            r#""s":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":5}},"#,
-            r#""r":{"method":"roots/list","params":{}}}"#
-        )
-    );
+    let expected = [
+        format!(r#""a \"b\"":{{"method":"elicitation/create","params":{}}}"#, form.as_str()),
+        format!(r#""s":{{"method":"sampling/createMessage","params":{}}}"#, sampling.as_str()),
+        r#""r":{"method":"roots/list","params":{}}"#.to_owned(),
+    ];
+    let expected = format!("{{{}}}", expected.join(","));
+    assert_eq!(input_requests(questions.into_iter()).as_str(), expected);
     assert_eq!(input_requests(std::iter::empty()).as_str(), "{}");
 }
 
@@ -74,21 +59,15 @@ fn questions_are_a_map_from_keys_to_requests() {
 #[test]
 fn a_page_is_asked_for_without_an_id() {
     for (given, expected) in [
-        (
-            r#"{"elicitationId":"e","message":"m","mode":"url","url":"https://a/"}"#,
-            r#"{"message":"m","mode":"url","url":"https://a/"}"#,
-        ),
+        (r#"{"elicitationId":"e","mode":"url","url":"https://a/"}"#, r#"{"mode":"url","url":"https://a/"}"#),
         (r#"{"mode":"url","elicitation\u0049d":"e"}"#, r#"{"mode":"url"}"#),
         (r#"{"elicitationId":"e"}"#, "{}"),
         (r#"{"mode":"url","_meta":{"elicitationId":1}}"#, r#"{"mode":"url","_meta":{"elicitationId":1}}"#),
     ] {
         let params = RawJson::trusted(given);
         let made = input_requests([("k", Kind::Url, &params)].into_iter());
-        assert_eq!(
-            made.as_str(),
-            format!(r#"{{"k":{{"method":"elicitation/create","params":{expected}}}}}"#),
-            "{given}"
-        );
+        let expected = format!(r#"{{"k":{{"method":"elicitation/create","params":{expected}}}}}"#);
+        assert_eq!(made.as_str(), expected, "{given}");
     }
 }
 
@@ -113,23 +92,18 @@ fn what_asks_for_input_says_so() {
 #[test]
 fn an_update_names_a_task_and_brings_answers() {
     let update = |params: &str| update_params(Some(&RawJson::trusted(params.to_owned())));
-    let (id, answers) = update(
-        r#"{"taskId":"t","inputResponses":{"q1":{"action":"accept"},"unknown-key":{"ignored":true}}}"#,
-    )
-    .expect("an update");
+    let given =
+        r#"{"taskId":"t","inputResponses":{"q1":{"action":"accept"},"unknown-key":{"ignored":true}}}"#;
+    let (id, answers) = update(given).expect("an update");
     assert_eq!((id.as_str(), answers.len()), ("t", 2));
     assert_eq!(answers["q1"].as_str(), r#"{"action":"accept"}"#);
     assert_eq!(update(r#"{"taskId":"t","inputResponses":{}}"#).expect("none").1.len(), 0);
     assert!(update_params(None).is_err());
-    for params in [
-        "{}",
-        r#"{"taskId":"t"}"#,
-        r#"{"inputResponses":{}}"#,
-        r#"{"taskId":5,"inputResponses":{}}"#,
-        r#"{"taskId":"t","inputResponses":null}"#,
-        r#"{"taskId":"t","inputResponses":[]}"#,
-        r#"{"taskId":"t","taskId":"u","inputResponses":{}}"#,
-    ] {
+    for params in r#"{} {"taskId":"t"} {"inputResponses":{}} {"taskId":5,"inputResponses":{}}
+                     {"taskId":"t","inputResponses":null} {"taskId":"t","inputResponses":[]}
+                     {"taskId":"t","taskId":"u","inputResponses":{}}"#
+        .split_whitespace()
+    {
         assert_eq!(update(params).expect_err(params).code, -32602, "{params}");
     }
 }

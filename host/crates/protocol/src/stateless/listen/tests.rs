@@ -35,49 +35,22 @@ fn a_filter_names_what_is_wanted_and_what_is_unknown_is_not_granted() {
 #[test]
 fn a_malformed_filter_is_refused() {
     assert_eq!(Filter::decode(None).expect_err("no params").code, -32602);
-    for params in [
-        "{}",
-        r#"{"notifications":null}"#,
-        r#"{"notifications":[]}"#,
-        r#"{"notifications":[true,true,true,[],[]]}"#,
-        r#"{"notifications":true}"#,
-        r#"{"notifications":{"toolsListChanged":1}}"#,
-        r#"{"notifications":{"toolsListChanged":null}}"#,
-        r#"{"notifications":{"taskIds":"t"}}"#,
-        r#"{"notifications":{"taskIds":[5]}}"#,
-        r#"{"notifications":{"taskIds":null}}"#,
-        r#"{"notifications":{"resourceSubscriptions":{}}}"#,
-        r#"{"notifications":{"taskIds":[],"taskIds":["t"]}}"#,
-        r#"{"notifications":{},"notifications":{}}"#,
-    ] {
-        assert_eq!(decode(params).expect_err(params).code, -32602, "{params}");
+    assert_eq!(decode("{}").expect_err("no notifications").code, -32602);
+    let malformed = r#"null [] [true,true,true,[],[]] true {"toolsListChanged":1} {"toolsListChanged":null}
+                       {"taskIds":"t"} {"taskIds":[5]} {"taskIds":null} {"resourceSubscriptions":{}}
+                       {"taskIds":[],"taskIds":["t"]} {},"notifications":{}"#;
+    for notifications in malformed.split_whitespace() {
+        let refused = decode(&format!(r#"{{"notifications":{notifications}}}"#));
+        assert_eq!(refused.expect_err(notifications).code, -32602, "{notifications}");
     }
 }
 
-/// 26SUB-2: the first message, with what was granted.
+/// 26SUB-2, 26SUB-3, 26SUB-5, 26T-23: every notification and the response at the end name the subscription, in the
+/// JSON type of its id; a number and a string of the same digits are different ids.
 #[test]
-fn the_acknowledgement_says_what_was_granted() {
-    let granted = Filter { tools: true, tasks: vec!["t".into()], ..Filter::default() };
-    assert_eq!(
-        value(&acknowledged(&Id::Text("L1".into()), &granted)),
-        json!({
-            "jsonrpc": "2.0",
-            "method": "notifications/subscriptions/acknowledged",
-            "params": {
-                "notifications": {"toolsListChanged": true, "taskIds": ["t"]},
-                "_meta": {"io.modelcontextprotocol/subscriptionId": "L1"},
-            },
-        })
-    );
-    let nothing = value(&acknowledged(&Id::Number(0), &Filter::default()));
-    assert_eq!(nothing["params"]["notifications"], json!({}));
-}
-
-/// 26SUB-3, 26T-23: every notification names the subscription, in the JSON type of its id; a number and
-/// a string of the same digits are different ids.
-#[test]
-fn every_notification_names_its_subscription() {
+fn every_notification_names_its_subscription_and_so_does_the_end() {
     let detailed = RawJson::trusted(r#"{"taskId":"t","status":"working"}"#);
+    let granted = Filter { tools: true, tasks: vec!["t".into()], ..Filter::default() };
     for (id, shown) in [
         (Id::Number(7), json!(7)),
         (Id::Text("7".into()), json!("7")),
@@ -90,7 +63,7 @@ fn every_notification_names_its_subscription() {
             (list_changed(&id, &Method::ResourcesListChanged), "notifications/resources/list_changed"),
             (resource_updated(&id, "a:\"b"), "notifications/resources/updated"),
             (task(&id, &detailed), "notifications/tasks"),
-            (acknowledged(&id, &Filter::default()), "notifications/subscriptions/acknowledged"),
+            (acknowledged(&id, &granted), "notifications/subscriptions/acknowledged"),
         ] {
             let message = value(&message);
             assert_eq!(message["method"], method);
@@ -100,18 +73,10 @@ fn every_notification_names_its_subscription() {
         assert_eq!(value(&resource_updated(&id, "a:\"b"))["params"]["uri"], "a:\"b");
         let told = value(&task(&id, &detailed));
         assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!("t"), &json!("working")));
+        let granted = value(&acknowledged(&id, &granted));
+        let wanted = json!({"toolsListChanged": true, "taskIds": ["t"]});
+        assert_eq!(granted["params"]["notifications"], wanted);
+        let result = json!({"resultType": "complete", "_meta": {META_SUBSCRIPTION: shown}});
+        assert_eq!(value(&ended(&id)), json!({"jsonrpc": "2.0", "id": shown, "result": result}));
     }
-}
-
-/// 26SUB-5: the end is the response to the request.
-#[test]
-fn the_end_is_the_response_of_the_request() {
-    assert_eq!(
-        value(&ended(&Id::Number(3))),
-        json!({
-            "jsonrpc": "2.0",
-            "id": 3,
-            "result": {"resultType": "complete", "_meta": {"io.modelcontextprotocol/subscriptionId": 3}},
-        })
-    );
 }

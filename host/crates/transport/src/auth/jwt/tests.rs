@@ -37,9 +37,12 @@ fn refused(header: &Value, signature: &str) -> TokenRejection {
 #[test]
 fn a_4_a_header_that_asks_for_less_than_a_signature_is_refused() {
     let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
+    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+    for name in ["none", "None", "", "HS256", "HS384", "HS512", "rs256", "ES256K", "RSA-OAEP"] {
+        let header = json!({"alg": name, "kid": "one"});
+        assert_eq!(refused(&header, &wrong), TokenRejection::Algorithm, "{name}");
+    }
     for (header, why) in [
-        (json!({"alg": "none", "kid": "one"}), TokenRejection::Algorithm),
-        (json!({"alg": "HS256", "kid": "one"}), TokenRejection::Algorithm),
         (json!({"alg": ["EdDSA"], "kid": "one"}), TokenRejection::Algorithm),
         (json!({"kid": "one"}), TokenRejection::Algorithm),
         (json!({"alg": "EdDSA", "kid": "one", "crit": ["b64"], "b64": false}), TokenRejection::Critical),
@@ -47,41 +50,29 @@ fn a_4_a_header_that_asks_for_less_than_a_signature_is_refused() {
         (json!({"alg": "EdDSA", "kid": "one", "typ": "logout+jwt"}), TokenRejection::Type),
         (json!({"alg": "EdDSA", "kid": "one", "typ": 7}), TokenRejection::Type),
         (json!({"alg": "EdDSA", "kid": 1}), TokenRejection::Unreadable),
-        (json!({"alg": "EdDSA", "kid": "two"}), TokenRejection::Key),
+        // The sender chooses no keys in the token itself.
+        (json!({"alg": "EdDSA", "kid": "two", "jwk": jwk, "jku": "http://[::1]:1/"}), TokenRejection::Key),
         (json!({"alg": "ES256", "kid": "one"}), TokenRejection::Key),
-        (json!({"alg": "EdDSA", "kid": "one"}), TokenRejection::Signature),
         (json!({"alg": "EdDSA"}), TokenRejection::Signature),
         (json!({"alg": "EdDSA", "kid": "one", "typ": "AT+JWT"}), TokenRejection::Signature),
     ] {
         assert_eq!(refused(&header, &wrong), why, "{header}");
     }
     let header = json!({"alg": "EdDSA", "kid": "one"});
-    for signature in ["", "AA", "=", "*", "AAAA===="] {
+    for signature in ["", "AA", "=", "*", "AAAA====", &wrong] {
         assert_eq!(refused(&header, signature), TokenRejection::Signature, "{signature}");
     }
 }
 
 #[test]
 fn a_3_what_is_no_jwt_is_unknown_or_unreadable() {
-    for (token, why) in [
-        ("", TokenRejection::Unknown),
-        ("abc", TokenRejection::Unknown),
-        ("a.b", TokenRejection::Unknown),
-        ("a.b.c.d", TokenRejection::Unknown),
-        ("a.b.c.d.e", TokenRejection::Unknown),
-        ("..", TokenRejection::Unreadable),
-        ("e30.e30.", TokenRejection::Algorithm),
-        ("W10.e30.AA", TokenRejection::Unreadable),
+    for (tokens, why) in [
+        (&["", "abc", "a.b", "a.b.c.d", "a.b.c.d.e"][..], TokenRejection::Unknown),
+        (&["..", "W10.e30.AA"], TokenRejection::Unreadable),
+        (&["e30.e30."], TokenRejection::Algorithm),
     ] {
-        assert_eq!(rules().verify(token, &keys(), NOW).expect_err(token), why, "{token}");
+        for token in tokens {
+            assert_eq!(rules().verify(token, &keys(), NOW).expect_err(token), why, "{token}");
+        }
     }
-}
-
-/// The sender chooses the keys in the token itself.
-#[test]
-fn a_4_keys_in_the_header_are_not_looked_at() {
-    let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
-    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
-    let header = json!({"alg": "EdDSA", "kid": "two", "jwk": jwk, "jku": "http://127.0.0.1:1/", "x5u": "x"});
-    assert_eq!(refused(&header, &wrong), TokenRejection::Key);
 }

@@ -6,11 +6,11 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use toolyard_protocol::stateless::VERSION;
 use toolyard_transport::{Server, http as transport};
 
@@ -26,23 +26,13 @@ pub async fn serve(server: std::sync::Arc<Server>) -> Served {
     Served::draining(server, std::future::ready(())).await
 }
 
-/// An answer, and the connection that it arrives on.
+/// An answer, and the connection that it arrives on, which closes when this is dropped.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     body: Incoming,
-    events: VecDeque<String>,
     rest: String,
-    connection: Connection,
-}
-
-/// A connection; closed when this is dropped.
-struct Connection(JoinHandle<()>);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    _connection: AbortOnDropHandle<hyper::Result<()>>,
 }
 
 impl Served {
@@ -64,7 +54,7 @@ impl Served {
         let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("a connection");
-        let connection = Connection(tokio::spawn(async move { drop(connection.await) }));
+        let connection = AbortOnDropHandle::new(tokio::spawn(connection));
         let mut request = Request::post("/mcp")
             .header("host", self.address.to_string())
             .header("content-type", "application/json")
@@ -74,8 +64,13 @@ impl Served {
         }
         let request = request.body(Full::new(Bytes::from(text.to_owned()))).expect("valid");
         let (head, body) = sender.send_request(request).await.expect("an answer").into_parts();
-        let (events, rest) = (VecDeque::new(), String::new());
-        Answer { status: head.status, headers: head.headers, body, events, rest, connection }
+        Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+            rest: String::new(),
+            _connection: connection,
+        }
     }
 
     /// Posts a request with the headers that repeat it.
@@ -128,15 +123,14 @@ impl Answer {
     /// The text of the next event; `None` at the end of the stream.
     pub async fn event(&mut self) -> Option<String> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some((event, rest)) = self.rest.split_once("\n\n") {
+                let event = event.to_owned();
+                self.rest = rest.to_owned();
                 return Some(event);
             }
             let frame = self.body.frame().await?.expect("a whole frame");
-            let Ok(data) = frame.into_data() else { continue };
-            self.rest.push_str(std::str::from_utf8(&data).expect("UTF-8"));
-            while let Some((event, rest)) = self.rest.split_once("\n\n") {
-                self.events.push_back(event.to_owned());
-                self.rest = rest.to_owned();
+            if let Ok(data) = frame.into_data() {
+                self.rest.push_str(std::str::from_utf8(&data).expect("UTF-8"));
             }
         }
     }
@@ -146,10 +140,5 @@ impl Answer {
         let event = self.event().await?;
         let data = event.strip_prefix("data: ").unwrap_or_else(|| panic!("more than data: {event}"));
         Some(serde_json::from_str(data).expect("JSON"))
-    }
-
-    /// Closes the connection.
-    pub fn hang_up(self) {
-        drop(self.connection);
     }
 }

@@ -67,15 +67,10 @@ impl Client {
     /// Sends a message and returns its answer; ignores earlier messages.
     pub async fn answered_to(&mut self, message: &Value) -> Value {
         self.send(message);
-        self.answered(&message["id"]).await
-    }
-
-    /// The answer with this id; ignores earlier messages.
-    pub async fn answered(&mut self, id: &Value) -> Value {
         loop {
-            let message = self.next().await.expect("an answer");
-            if message["id"] == *id && message.get("method").is_none() {
-                return message;
+            let next = self.next().await.expect("an answer");
+            if next["id"] == message["id"] && next.get("method").is_none() {
+                return next;
             }
         }
     }

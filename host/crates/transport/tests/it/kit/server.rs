@@ -53,11 +53,11 @@ pub fn waiting(support: TaskSupport) -> (Arc<dyn Tool>, Arc<Notify>, mpsc::Unbou
 }
 
 /// Reports when it is dropped.
-pub struct Gone<T: From<&'static str>>(pub mpsc::UnboundedSender<T>);
+pub struct Gone(pub mpsc::UnboundedSender<&'static str>);
 
-impl<T: From<&'static str>> Drop for Gone<T> {
+impl Drop for Gone {
     fn drop(&mut self) {
-        let _ = self.0.send("gone".into());
+        let _ = self.0.send("gone");
     }
 }
 

@@ -6,49 +6,38 @@ fn schema(properties: Value, required: Value) -> RawJson {
     RawJson::of(&json!({"type": "object", "properties": properties, "required": required}))
 }
 
-fn line(field: Value) -> String {
-    describe_form(&schema(json!({"f": field}), json!([]))).remove(0)
+/// The line of a form's field `f`, without its name.
+fn line(field: &str) -> String {
+    let schema = format!(r#"{{"type":"object","properties":{{"f":{field}}},"required":[]}}"#);
+    let line = describe_form(&RawJson::parse(schema).expect("JSON")).remove(0);
+    line.strip_prefix("f: ").unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
 #[test]
 fn each_kind_of_field_is_described_with_its_bounds() {
     for (field, expected) in [
-        (json!({"type": "boolean"}), "f: true or false, optional"),
-        (json!({"type": "boolean", "default": false}), "f: true or false, optional, default false"),
-        (json!({"type": "integer", "minimum": 1}), "f: a whole number at least 1, optional"),
-        (json!({"type": "number", "minimum": 0.5, "maximum": 2}), "f: a number from 0.5 to 2, optional"),
-        (json!({"type": "number", "maximum": 2}), "f: a number at most 2, optional"),
-        (json!({"type": "string"}), "f: text, optional"),
+        (r#"{"type":"boolean"}"#, "true or false, optional"),
+        (r#"{"type":"boolean","default":false}"#, "true or false, optional, default false"),
+        (r#"{"type":"integer","minimum":1}"#, "a whole number at least 1, optional"),
+        (r#"{"type":"number","minimum":0.5,"maximum":2}"#, "a number from 0.5 to 2, optional"),
+        (r#"{"type":"number","maximum":2}"#, "a number at most 2, optional"),
+        (r#"{"type":"string"}"#, "text, optional"),
+        (r#"{"type":"string","minLength":2,"maxLength":40}"#, "text of 2 to 40 characters, optional"),
+        (r#"{"type":"string","maxLength":40}"#, "text of at most 40 characters, optional"),
+        (r#"{"type":"string","format":"email"}"#, "an email address, optional"),
+        (r#"{"type":"string","format":"uri"}"#, "a URI, optional"),
+        (r#"{"type":"string","format":"date"}"#, "a date (YYYY-MM-DD), optional"),
+        (r#"{"type":"string","format":"date-time"}"#, "a date and time (RFC 3339), optional"),
+        (r#"{"type":"string","pattern":"^[a-z]\\d$"}"#, r#"text that matches "^[a-z]\\d$", optional"#),
+        (r#"{"type":"string","title":"Name"}"#, r#"text, optional; titled "Name""#),
+        (r#"{"description":"Whole","default":"A"}"#, r#"text, optional, default "A"; described as "Whole""#),
+        (r#"{"type":"string","enum":["x","y"]}"#, r#"one of "x", "y", optional"#),
+        (r#"{"enum":["x","y"],"enumNames":["Ex","y"]}"#, r#"one of "x" ("Ex"), "y", optional"#),
+        (r#"{"type":"string","oneOf":[{"const":"x","title":"Ex"}]}"#, r#"one of "x" ("Ex"), optional"#),
+        (r#"{"type":"array","items":{"enum":["p","q"]}}"#, r#"a list, of "p", "q", optional"#),
         (
-            json!({"type": "string", "minLength": 2, "maxLength": 40}),
-            "f: text of 2 to 40 characters, optional",
-        ),
-        (json!({"type": "string", "maxLength": 40}), "f: text of at most 40 characters, optional"),
-        (json!({"type": "string", "format": "email"}), "f: an email address, optional"),
-        (json!({"type": "string", "format": "uri"}), "f: a URI, optional"),
-        (json!({"type": "string", "format": "date"}), "f: a date (YYYY-MM-DD), optional"),
-        (json!({"type": "string", "format": "date-time"}), "f: a date and time (RFC 3339), optional"),
-        (
-            json!({"type": "string", "pattern": "^[a-z]\\d$"}),
-            r#"f: text that matches "^[a-z]\\d$", optional"#,
-        ),
-        (
-            json!({"type": "string", "title": "Name", "description": "Whole name", "default": "Ada"}),
-            r#"f: text, optional, default "Ada"; titled "Name"; described as "Whole name""#,
-        ),
-        (json!({"type": "string", "enum": ["x", "y"]}), r#"f: one of "x", "y", optional"#),
-        (
-            json!({"type": "string", "enum": ["x", "y"], "enumNames": ["Ex", "y"]}),
-            r#"f: one of "x" ("Ex"), "y", optional"#,
-        ),
-        (
-            json!({"type": "string", "oneOf": [{"const": "x", "title": "Ex"}]}),
-            r#"f: one of "x" ("Ex"), optional"#,
-        ),
-        (json!({"type": "array", "items": {"enum": ["p", "q"]}}), r#"f: a list, of "p", "q", optional"#),
-        (
-            json!({"type": "array", "items": {"anyOf": [{"const": "p", "title": "Pe"}]}, "minItems": 1, "maxItems": 2}),
-            r#"f: a list with 1 to 2 items, of "p" ("Pe"), optional"#,
+            r#"{"type":"array","items":{"anyOf":[{"const":"p","title":"Pe"}]},"minItems":1,"maxItems":2}"#,
+            r#"a list with 1 to 2 items, of "p" ("Pe"), optional"#,
         ),
     ] {
         assert_eq!(line(field), expected);
@@ -69,7 +58,7 @@ fn a_schema_of_something_else_has_no_lines() {
         assert_eq!(describe_form(&RawJson::trusted(text)), Vec::<String>::new(), "{text}");
         assert_eq!(example_content(&RawJson::trusted(text)), "{}", "{text}");
     }
-    assert_eq!(line(json!(5)), "f: text, optional", "a field that is no schema");
+    assert_eq!(line("5"), "text, optional", "a field that is no schema");
 }
 
 #[test]
@@ -96,11 +85,11 @@ fn a_guest_cannot_add_a_line_or_close_a_quotation() {
 #[test]
 fn long_texts_are_clipped_and_large_forms_are_cut() {
     let long = "x".repeat(100_000);
-    let text =
-        line(json!({"type": "string", "title": long, "description": long, "default": long, "enum": [long]}));
+    let text = json!({"type": "string", "title": long, "description": long, "default": long, "enum": [long]});
+    let text = line(&text.to_string());
     assert!(text.chars().count() < 5 * (MAX_TEXT_CHARS + 30), "{}", text.len());
     let choices: Vec<String> = (0..10_000).map(|n| format!("choice {n}")).collect();
-    let text = line(json!({"type": "string", "enum": choices}));
+    let text = line(&json!({"type": "string", "enum": choices}).to_string());
     assert!(text.len() < 2 * MAX_CHOICES_CHARS && text.contains(" more, optional"), "{text}");
     let fields: Value =
         (0..100).map(|n| (format!("f{n}"), json!({"type": "string", "title": long}))).collect();
