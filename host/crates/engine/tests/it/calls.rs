@@ -103,10 +103,6 @@ async fn arguments_are_checked_against_the_schema() {
     }
 }
 
-fn for_runs(max_runs: u32) -> Settings {
-    Settings { max_runs, ..settings() }
-}
-
 #[tokio::test]
 async fn failures_of_tools_and_of_requests_are_told_apart() {
     let catalog = only(&engine(&settings()), "probe", "").await;
@@ -114,44 +110,39 @@ async fn failures_of_tools_and_of_requests_are_told_apart() {
         RunEnd::Result { is_error: true, message: Some(message), .. } => assert_eq!(message, "no luck"),
         other => panic!("{other:?}"),
     }
-    match call(
-        &catalog,
-        "protocol_error",
-        &format!("{{\"code\":-32000,\"message\":\"{}\"}}", "m".repeat(9000)),
-    )
-    .await
-    {
-        RunEnd::Error(error) => assert_eq!((error.code, error.message.len()), (-32000, 8192)),
+    let catalog = only(&engine(&settings()), "hostile_calls", "").await;
+    match call(&catalog, "fail_at_length", "{}").await {
+        RunEnd::Error(error) => {
+            assert_eq!((error.code, error.message.len(), error.data), (-32601, 8192, None));
+        }
         other => panic!("{other:?}"),
     }
-    let catalog = only(&engine(&settings()), "errors", "").await;
-    match call(&catalog, "rpc_with_data", "{}").await {
-        RunEnd::Error(error) => assert!(error.data.expect("data").as_str().contains("why")),
+    let catalog = only(&engine(&settings()), "script", "").await;
+    match call(&catalog, "script", r#"{"steps":[{"fail":{"code":-5,"data":{"why":1}}}]}"#).await {
+        RunEnd::Error(error) => assert_eq!(error.data.expect("data").as_str(), r#"{"why":1}"#),
         other => panic!("{other:?}"),
     }
-    match call(&catalog, "rpc_bad_data", "{}").await {
-        RunEnd::Error(error) => assert_eq!((error.code, error.data), (-32051, None)),
-        other => panic!("{other:?}"),
-    }
-    assert!(error(&call(&catalog, "missing_capability", "{}").await).contains("elicitation"));
-    assert!(error(&call(&catalog, "bad_capability", "{}").await).contains("capability"));
 }
 
 #[tokio::test]
 async fn _26r_4_a_missing_capability_is_an_error_of_its_own_to_a_client_that_knows_it() {
-    let catalog = only(&engine(&settings()), "errors", "").await;
-    let told = async |name: &str| {
-        let client = Recorder { tells_missing: true, ..Recorder::default() };
-        run(tool(&catalog, name), "{}", Arc::new(client)).await
+    let catalog = only(&engine(&settings()), "script", "").await;
+    let [named, unnamed] = [r#"{"elicitation":{}}"#, "\"nothing\""];
+    let missing = async |what: &str, tells_missing| {
+        let client = Recorder { tells_missing, ..Recorder::default() };
+        let order = format!(r#"{{"steps":[{{"missing":{what}}}]}}"#);
+        run(tool(&catalog, "script"), &order, Arc::new(client)).await
     };
-    let RunEnd::Error(named) = told("missing_capability").await else { panic!("a result") };
-    assert_eq!(named.code, -32021);
-    let data: serde_json::Value = named.data.expect("data").decode().expect("JSON");
+    let RunEnd::Error(told) = missing(named, true).await else { panic!("a result") };
+    assert_eq!(told.code, -32021);
+    let data: serde_json::Value = told.data.expect("data").decode().expect("JSON");
     assert!(data["requiredCapabilities"]["elicitation"].is_object(), "{data}");
     // Other clients get the same sentence, for the model to read.
-    assert_eq!(error(&call(&catalog, "missing_capability", "{}").await), named.message);
+    assert_eq!(error(&missing(named, false).await), told.message);
     // If the guest names no capability, there is nothing to list as required.
-    assert!(error(&told("bad_capability").await).contains("capability"));
+    for tells_missing in [true, false] {
+        assert!(error(&missing(unnamed, tells_missing).await).contains("capability"));
+    }
 }
 
 #[tokio::test]
@@ -186,9 +177,9 @@ async fn the_manifest_grants_environment_variables() {
 
 #[tokio::test]
 async fn writing_to_standard_output_never_fails_a_guest() {
-    let catalog = only(&engine(&settings()), "stdout", "").await;
+    let catalog = only(&engine(&settings()), "hostile_reports", "").await;
     // Far more than the limit keeps.
-    assert_eq!(ok(&call(&catalog, "print", "{\"lines\":5000}").await), "printed 5000 lines");
+    assert_eq!(ok(&call(&catalog, "output_flood", "{}").await), "said");
 }
 
 #[tokio::test]
@@ -275,7 +266,7 @@ async fn what_a_component_needs_is_set_aside_before_it_runs_and_growth_is_drawn_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_many_runs_as_the_capacity_can_be_suspended_at_once() {
-    let engine = engine(&for_runs(32));
+    let engine = engine(&settings());
     let folder = Folder::with(&[("probe.wasm", "probe")]);
     let catalog = folder.load(&engine).await.catalog;
     let mut waiting = Vec::new();

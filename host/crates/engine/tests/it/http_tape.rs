@@ -1,11 +1,11 @@
 //! Recorded HTTP exchanges: a tape answers the requests of a run, or records how the network answered them.
 
-use crate::kit::{Folder, Recorder, engine, error, ok, run, settings, state, tool};
+use crate::kit::{Recorder, engine, error, ok, only, run, settings, tool};
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-use toolyard_engine::{PluginState, Settings};
+use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
 use toolyard_task::http_tape::{
     HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeOutcome, TapeRequest, TapeResponse,
@@ -18,7 +18,6 @@ struct Tape {
     answer: TapeAnswer,
     requests: Mutex<Vec<String>>,
     exchanges: Mutex<Vec<Arc<dyn TapeEntry>>>,
-    has_sockets: bool,
 }
 
 impl HttpTape for Tape {
@@ -34,7 +33,7 @@ impl HttpTape for Tape {
     }
 
     fn allows_sockets(&self) -> bool {
-        self.has_sockets
+        false
     }
 }
 
@@ -44,14 +43,11 @@ fn variable(_: &str) -> Option<OsString> {
 
 /// Runs a tool of `net_try` with a tape that has this answer.
 async fn with_tape(answer: TapeAnswer, manifest: &str, name: &str, arguments: &str) -> (Arc<Tape>, RunEnd) {
-    let folder = Folder::with(&[("guest.wasm", "net_try")]);
-    folder.put("guest.toml", manifest.as_bytes());
-    let snapshot = folder.load(&engine(&Settings { variable, ..settings() })).await;
-    assert_eq!(state(&snapshot, "guest.wasm"), &PluginState::Serving);
+    let catalog = only(&engine(&Settings { variable, ..settings() }), "net_try", manifest).await;
     let (requests, exchanges) = (Mutex::default(), Mutex::default());
-    let tape = Arc::new(Tape { answer, requests, exchanges, has_sockets: false });
+    let tape = Arc::new(Tape { answer, requests, exchanges });
     let context = Arc::new(Recorder { tape: Some(tape.clone()), ..Recorder::default() });
-    let end = run(tool(&snapshot.catalog, name), arguments, context).await;
+    let end = run(tool(&catalog, name), arguments, context).await;
     (tape, end)
 }
 

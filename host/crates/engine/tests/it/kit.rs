@@ -11,7 +11,10 @@ use toolyard_task::permission::WhyNot;
 use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
 use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report, RunUsage};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{AccessRequest, AskError, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, Tool};
+use toolyard_task::{
+    AccessRequest, AskError, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, RunJournal, Tool,
+    Unattended,
+};
 
 /// Longer than any operation takes on the slowest machine. Only a failing test reaches it.
 pub const BOUND: Duration = Duration::from_secs(60);
@@ -216,6 +219,8 @@ pub struct Recorder {
     pub answer: Option<String>,
     /// Whether questions are never answered.
     pub hangs: bool,
+    /// Looks at questions before they are answered.
+    pub on_ask: Option<Box<dyn Fn(&[AskedQuestion]) + Send + Sync>>,
     pub info: Option<CallInfo>,
     pub begun: AtomicBool,
     /// Whether the client knows the error code for a missing capability.
@@ -226,6 +231,7 @@ pub struct Recorder {
     pub wanted: Mutex<Vec<AccessRequest>>,
     /// Answers the HTTP requests of the run.
     pub tape: Option<Arc<dyn HttpTape>>,
+    pub journal: Option<Arc<dyn RunJournal>>,
 }
 
 impl Recorder {
@@ -249,17 +255,15 @@ impl RunContext for Recorder {
     }
 
     fn info(&self) -> CallInfo {
-        self.info.clone().unwrap_or(CallInfo {
-            task: None,
-            attempt: 1,
-            deadline: Some(Timestamp(0)),
-            client_capabilities: RawJson::empty_object(),
-            trace: None,
-        })
+        self.info.clone().unwrap_or(CallInfo { deadline: Some(Timestamp(0)), ..Unattended.info() })
     }
 
     fn http_tape(&self) -> Option<&dyn HttpTape> {
         self.tape.as_deref()
+    }
+
+    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
+        self.journal.clone()
     }
 
     fn tells_missing_capabilities(&self) -> bool {
@@ -268,6 +272,7 @@ impl RunContext for Recorder {
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         self.asked.lock().expect("free").extend(questions.clone());
+        self.on_ask.iter().for_each(|look| look(&questions));
         if self.hangs {
             std::future::pending::<()>().await;
         }

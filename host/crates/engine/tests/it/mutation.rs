@@ -18,7 +18,7 @@ impl Dice {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_components_are_refused_or_loaded() {
-    let whole = guest("errors");
+    let whole = guest("versioned_v1");
     let engine = engine(&Settings { list_time: Duration::from_millis(200), ..settings() });
     let folder = crate::kit::Folder::new();
     let (mut loaded, mut refused) = (0, 0);

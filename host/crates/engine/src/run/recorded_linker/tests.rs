@@ -65,7 +65,10 @@ fn short(interface: &str) -> &str {
 
 fn repetition(interface: &str, function: &str) -> Option<Repetition> {
     let (_, classes) = INTERFACES.iter().find(|(name, _)| *name == interface)?;
-    classes.iter().find(|(_, functions)| functions.split(' ').any(|known| known == function)).map(|(class, _)| *class)
+    classes
+        .iter()
+        .find(|(_, functions)| functions.split(' ').any(|known| known == function))
+        .map(|(class, _)| *class)
 }
 
 #[test]

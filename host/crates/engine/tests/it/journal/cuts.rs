@@ -46,7 +46,7 @@ impl Stage {
             *kept.chunks.lock().expect("free") = past;
             self.sent.lock().unwrap_or_else(PoisonError::into_inner).clear();
             let (end, context) = run_with(&self.hosts[host].1, &order, &kept, self.tape.clone()).await;
-            let asked = context.inner.asked.lock().expect("free");
+            let asked = context.asked.lock().expect("free");
             answered.check("question", asked.iter().map(|asked| asked.key.clone()), &answered.questions);
             let sent = self.sent.lock().expect("free").clone();
             answered.check("request", sent.iter().map(|url| path(url)), &answered.requests);
@@ -68,8 +68,8 @@ impl Stage {
         self.sent.lock().expect("free").clear();
         let (end, context) = run_with(&self.hosts[host].1, &order, &kept, self.tape.clone()).await;
         assert!(self.sent.lock().expect("free").is_empty());
-        assert!(context.inner.asked.lock().expect("free").is_empty());
-        assert!(context.inner.reports.lock().expect("free").is_empty());
+        assert!(context.asked.lock().expect("free").is_empty());
+        assert!(context.reports.lock().expect("free").is_empty());
         assert_eq!(kept.stored(), whole);
         ok(&end)
     }

@@ -14,7 +14,7 @@ use toolyard_task::Catalog;
 async fn refused(catalog: &Catalog, past: Vec<Chunk>) -> (String, bool) {
     let kept = Kept::of(past.clone());
     let (end, context) = run(catalog, &json!({}), &kept).await;
-    assert!(context.inner.asked.lock().expect("free").is_empty(), "nothing leaves");
+    assert!(context.asked.lock().expect("free").is_empty(), "nothing leaves");
     assert_eq!(kept.stored(), past, "nothing is recorded");
     let text = error(&end);
     let why = text.strip_prefix("The task could not be resumed: ").unwrap_or_else(|| panic!("{text}"));
