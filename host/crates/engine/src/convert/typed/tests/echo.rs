@@ -1,7 +1,7 @@
 //! Random values through real components that return their arguments, one component for each type.
 
 use super::super::Functions;
-use super::super::shape::{Case, Shape};
+use super::super::shape::{Case, Field, Shape};
 use super::arbitrary;
 use crate::component::componentize::componentize;
 use crate::settings::Settings;
@@ -40,53 +40,39 @@ const CORE: &str = r#"(module
 
 /// Writes the declarations that a type needs and returns the text that refers to it.
 fn wit(shape: &Shape, out: &mut String, count: &mut usize) -> String {
-    let mut named = |out: &mut String, kind: &str, body: String| {
-        *count += 1;
-        let _ = writeln!(out, "  {kind} t{count} {{ {body} }}");
-        format!("t{count}")
-    };
-    match shape {
-        Shape::List(item) => format!("list<{}>", wit(item, out, count)),
-        Shape::Option(some) => format!("option<{}>", wit(some, out, count)),
+    let (kind, body) = match shape {
+        Shape::List(item) => return format!("list<{}>", wit(item, out, count)),
+        Shape::Option(some) => return format!("option<{}>", wit(some, out, count)),
         Shape::Tuple(items) => {
             let items: Vec<String> = items.iter().map(|item| wit(item, out, count)).collect();
-            format!("tuple<{}>", items.join(", "))
-        }
-        Shape::Record(fields) => {
-            let mut body = String::new();
-            for field in fields {
-                let shape = wit(&field.shape, out, count);
-                let _ = write!(body, "{}: {shape}, ", field.name);
-            }
-            *count += 1;
-            let _ = writeln!(out, "  record t{count} {{ {body} }}");
-            format!("t{count}")
-        }
-        Shape::Variant(cases) => {
-            let mut body = String::new();
-            for case in cases {
-                let payload = case.payload.as_ref().map(|payload| wit(payload, out, count));
-                let payload = payload.map_or(String::new(), |payload| format!("({payload})"));
-                let _ = write!(body, "{}{payload}, ", case.name);
-            }
-            *count += 1;
-            let _ = writeln!(out, "  variant t{count} {{ {body} }}");
-            format!("t{count}")
+            return format!("tuple<{}>", items.join(", "));
         }
         Shape::Result(cases) => {
-            let mut payload = |case: &Case| {
-                case.payload.as_ref().map_or_else(|| "_".to_owned(), |payload| wit(payload, out, count))
+            let mut payload = |case: &Case| case.payload.as_ref().map(|payload| wit(payload, out, count));
+            return match (payload(&cases[0]), payload(&cases[1])) {
+                (None, None) => "result".to_owned(),
+                (Some(ok), None) => format!("result<{ok}>"),
+                (ok, Some(err)) => format!("result<{}, {err}>", ok.as_deref().unwrap_or("_")),
             };
-            match (payload(&cases[0]), payload(&cases[1])) {
-                (ok, err) if ok == "_" && err == "_" => "result".to_owned(),
-                (ok, err) if err == "_" => format!("result<{ok}>"),
-                (ok, err) => format!("result<{ok}, {err}>"),
-            }
         }
-        Shape::Enum(names) => named(out, "enum", names.join(", ")),
-        Shape::Flags(names) => named(out, "flags", names.join(", ")),
-        other => other.to_string(),
-    }
+        Shape::Record(fields) => {
+            let field = |field: &Field| format!("{}: {}, ", field.name, wit(&field.shape, out, count));
+            ("record", fields.iter().map(field).collect())
+        }
+        Shape::Variant(cases) => {
+            let case = |case: &Case| match &case.payload {
+                None => format!("{}, ", case.name),
+                Some(payload) => format!("{}({}), ", case.name, wit(payload, out, count)),
+            };
+            ("variant", cases.iter().map(case).collect())
+        }
+        Shape::Enum(names) => ("enum", names.join(", ")),
+        Shape::Flags(names) => ("flags", names.join(", ")),
+        other => return other.to_string(),
+    };
+    *count += 1;
+    let _ = writeln!(out, "  {kind} t{count} {{ {body} }}");
+    format!("t{count}")
 }
 
 /// A component whose `echo` takes and returns a tuple of a value of the type and padding.
