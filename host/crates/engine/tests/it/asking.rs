@@ -27,15 +27,6 @@ fn form() -> Value {
 }
 
 #[tokio::test]
-async fn e_2_a_form_whose_schema_is_none_is_not_asked() {
-    let catalog = asks().await;
-    let params = json!({ "message": "m", "requestedSchema": "none" });
-    let (said, asked) = heard(&catalog, params, "{}").await;
-    assert!(said.contains("\"invalid\":") && said.contains("not a JSON object"), "{said}");
-    assert_eq!(asked, 0);
-}
-
-#[tokio::test]
 async fn e_3_an_answer_that_does_not_fit_the_form_is_refused_on_the_guests_behalf() {
     let catalog = asks().await;
     let (said, _) = heard(&catalog, form(), r#"{"action":"accept","content":{"n":3}}"#).await;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
 use toolyard_task::permission::WhyNot;
 use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
@@ -194,6 +196,33 @@ pub fn error(end: &RunEnd) -> String {
     let (text, is_error) = text(end);
     assert!(is_error, "{text}");
     text
+}
+
+/// A server that answers each connection with the bytes that `answer` makes of the head of a request, after so many
+/// milliseconds. Its port.
+pub async fn server(answer: impl Fn(&str) -> (u64, Vec<u8>) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let (mut head, mut piece) = (Vec::new(), [0; 1 << 10]);
+                while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                    match stream.read(&mut piece).await {
+                        Ok(0) | Err(_) => return,
+                        Ok(count) => head.extend_from_slice(&piece[..count]),
+                    }
+                }
+                let (time, bytes) = answer(&String::from_utf8_lossy(&head));
+                tokio::time::sleep(Duration::from_millis(time)).await;
+                // The client may have refused the rest.
+                drop(stream.write_all(&bytes).await);
+            });
+        }
+    });
+    port
 }
 
 /// Waits until `condition` returns a value.

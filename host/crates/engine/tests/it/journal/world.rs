@@ -1,13 +1,11 @@
 //! The world of runs with a journal: journals in memory, hosts, and what the runs do to the outside.
 
-use crate::kit::{BOUND, Folder, Recorder, engine, guest, settings, start, state};
+use crate::kit::{BOUND, Folder, Recorder, engine, guest, server, settings, start, state};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use toolyard_engine::{Engine, PluginState, Settings};
 use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, Divergence, DoubtDecision, Entry, Frame};
@@ -255,38 +253,18 @@ impl HttpTape for Server {
 
 /// A server that counts the bodies that it gets, and answers each with a number that never repeats.
 pub async fn sink() -> (u64, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
     let got = Arc::new(Mutex::new(Vec::new()));
     let counted = got.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let counted = counted.clone();
-            tokio::spawn(async move {
-                let mut bytes = Vec::new();
-                let mut piece = [0; 1024];
-                // The path names the body.
-                while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
-                    match stream.read(&mut piece).await {
-                        Ok(0) | Err(_) => return,
-                        Ok(count) => bytes.extend(&piece[..count]),
-                    }
-                }
-                let head = String::from_utf8_lossy(&bytes).into_owned();
-                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                let number = {
-                    let mut counted = counted.lock().expect("free");
-                    counted.push(path);
-                    counted.len()
-                };
-                tokio::time::sleep(std::time::Duration::from_millis((number as u64 * 7) % 20)).await;
-                // With the credentials that came.
-                let sent = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
-                let body = format!("answer {number}{sent}");
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-                drop(stream.write_all(head.as_bytes()).await);
-            });
-        }
+    let port = server(move |head| {
+        let mut counted = counted.lock().expect("free");
+        // The path names the body.
+        counted.push(head.split(' ').nth(1).unwrap_or_default().to_owned());
+        let number = counted.len();
+        // With the credentials that came.
+        let sent = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
+        let body = format!("answer {number}{sent}");
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        ((number as u64 * 7) % 20, answer.into_bytes())
     });
-    (u64::from(port), got)
+    (u64::from(port.await), got)
 }
