@@ -1,14 +1,26 @@
-//! Folders that a manifest grants: what a guest can reach in them, and that it reaches nothing
-//! else.
+//! Folders that a manifest grants, or leaves to a user (`grant = "ask"`): what a guest can reach in them, and that it
+//! reaches nothing else.
 
-use crate::kit::{Folder, call, engine, error, ok, settings, state};
+use crate::kit::{Folder, Recorder, call, engine, error, ok, run, settings, state, tool};
 use std::sync::Arc;
+use std::time::Duration;
 use toolyard_engine::{Engine, ImportUse, PluginState};
 use toolyard_manifest::FolderMode;
-use toolyard_task::Catalog;
+use toolyard_task::permission::Access;
+use toolyard_task::{AccessRequest, Catalog, RunEnd};
 
 const READ: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }\n";
 const WRITE: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }\n";
+
+/// Two grants that are left to a user, and one that is not.
+const ASK: &str = "\
+[fs]
+\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }
+\"/more\" = { path = \"./data/../more\", mode = \"write\", grant = \"ask\" }
+\"/own\" = { path = \"./data\", mode = \"read\", grant = \"always\" }
+[limits]
+wall = \"3s\"
+";
 
 /// A plugin folder with a guest that attempts file accesses, a folder `data` with a note, and a
 /// secret beside it.
@@ -23,12 +35,20 @@ impl Place {
         let folder = Folder::with(&[("files.wasm", "hostile_files")]);
         folder.put("files.toml", manifest.as_bytes());
         folder.put("secret", b"secret");
-        std::fs::create_dir(folder.file("data")).expect("makes");
+        for name in ["data", "more"] {
+            std::fs::create_dir(folder.file(name)).expect("makes");
+        }
         folder.put("data/note", b"note");
         let engine = engine(&settings());
         let snapshot = folder.load(&engine).await;
         assert_eq!(state(&snapshot, "files.wasm"), &PluginState::Serving);
         Self { folder, engine, catalog: snapshot.catalog }
+    }
+
+    /// Reads the note in this context.
+    async fn read_note(&self, context: &Arc<Recorder>) -> RunEnd {
+        let arguments = r#"{"what": "read", "path": "/data/note"}"#;
+        run(tool(&self.catalog, "file"), arguments, context.clone()).await
     }
 
     async fn attempt(&self, what: &str, path: &str, other: &str) -> String {
@@ -104,4 +124,34 @@ async fn another_grant_acts_at_once_and_a_check_shows_it() {
     assert!(grant.host.ends_with("data") && grant.host.is_absolute());
     assert_eq!(report.grants.granted, [ImportUse::Files], "{report:?}");
     assert!(report.grants.imports_used.contains(&ImportUse::Files), "{report:?}");
+}
+
+#[tokio::test]
+async fn all_that_is_left_to_a_person_is_asked_for_at_once_and_nothing_else() {
+    let context = Arc::new(Recorder { permits_after: Some(Duration::ZERO), ..Recorder::default() });
+    let place = Place::with(ASK).await;
+    assert_eq!(ok(&place.read_note(&context).await), "ALLOWED \"note\"");
+    let root = place.folder.path().canonicalize().expect("is there");
+    let wanted = |guest: &str, path: &str, named: &str, access| AccessRequest::Folder {
+        guest: guest.into(),
+        path: root.join(path).to_str().expect("plain").to_owned(),
+        named: named.into(),
+        access,
+    };
+    let expected = [
+        wanted("/data", "data", "./data", Access::Read),
+        wanted("/more", "more", "./data/../more", Access::Write),
+    ];
+    let mut asked = context.wanted.lock().expect("free").clone();
+    asked.sort_by_key(AccessRequest::key);
+    assert_eq!(asked, expected);
+}
+
+/// The user may take longer to decide than the run's time limit.
+#[tokio::test]
+async fn the_time_of_a_person_is_not_the_time_of_the_run() {
+    let context =
+        Arc::new(Recorder { permits_after: Some(Duration::from_millis(3_100)), ..Recorder::default() });
+    let place = Place::with(ASK).await;
+    assert_eq!(ok(&place.read_note(&context).await), "ALLOWED \"note\"");
 }
