@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolyard_engine::Settings;
 use toolyard_task::tool::{ArgumentCheck, Report, RunUsage};
-use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::wire::{Execution, RawJson, TaskSupport};
 use toolyard_task::{OnClientTimeout, ReservationError, RunEnd};
 
 #[tokio::test]
@@ -57,13 +57,10 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     "#;
     let catalog = only(&engine, "probe", manifest).await;
     assert!(catalog.get("lab_trap").is_none() && catalog.get("echo").is_none());
-    let wait = tool(&catalog, "lab_wait");
+    let (wait, batch) = (tool(&catalog, "lab_wait"), tool(&catalog, "lab_batch"));
     let spec = wait.spec();
     assert_eq!(spec.task_support, TaskSupport::Forbidden);
-    assert_eq!(
-        spec.description.execution.map(|execution| execution.task_support),
-        Some(TaskSupport::Forbidden)
-    );
+    assert_eq!(spec.description.execution, Some(Execution { task_support: TaskSupport::Forbidden }));
     assert_eq!(spec.description.description.as_deref(), Some("Sleeps."));
     assert_eq!(spec.description.title.as_deref(), Some("Nap"));
     // TL-7: hints of the operator or the plugin, and none of the host.
@@ -72,21 +69,18 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     assert_eq!(spec.immediate_response.as_deref(), Some("Started."));
     // 26T-3: the tool's setting takes precedence over the plugin's, which takes precedence over the
     // host's.
-    assert_eq!(spec.inline_for, Some(Duration::ZERO));
-    assert_eq!(tool(&catalog, "lab_batch").spec().inline_for, Some(Duration::from_secs(5)));
-    assert_eq!(
-        (spec.bridge_after, spec.on_client_timeout),
-        (Some(Duration::ZERO), Some(OnClientTimeout::Keep))
-    );
-    let batch = tool(&catalog, "lab_batch");
-    let (after, timeout) = (batch.spec().bridge_after, batch.spec().on_client_timeout);
-    assert_eq!((after, timeout), (Some(Duration::from_secs(20)), Some(OnClientTimeout::Stop)));
-    let catalog_without = only(&engine, "probe", "").await;
-    let without = tool(&catalog_without, "wait");
-    let without = without.spec();
-    assert_eq!((without.inline_for, without.bridge_after, without.on_client_timeout), (None, None, None));
+    let without = only(&engine, "probe", "").await;
+    for (tool, inline_for, bridge_after, on_client_timeout) in [
+        (&wait, Some(Duration::ZERO), Some(Duration::ZERO), Some(OnClientTimeout::Keep)),
+        (&batch, Some(Duration::from_secs(5)), Some(Duration::from_secs(20)), Some(OnClientTimeout::Stop)),
+        (&tool(&without, "wait"), None, None, None),
+    ] {
+        let spec = tool.spec();
+        assert_eq!((spec.inline_for, spec.bridge_after), (inline_for, bridge_after), "{}", spec.name());
+        assert_eq!(spec.on_client_timeout, on_client_timeout, "{}", spec.name());
+    }
     assert_eq!((spec.plugin.as_str(), spec.digest.0.len()), ("guest.wasm", 64));
-    assert_eq!(tool(&catalog, "lab_batch").spec().task_support, TaskSupport::Required);
+    assert_eq!(batch.spec().task_support, TaskSupport::Required);
     // The guest sees its own name for the tool.
     assert_eq!(ok(&call(&catalog, "lab_wait", "{\"ms\":0}").await), "waited 0 ms");
 }
