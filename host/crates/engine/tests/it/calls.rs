@@ -154,19 +154,33 @@ async fn malformed_results_are_errors_that_say_so() {
 
 #[tokio::test]
 async fn nothing_of_the_machine_can_be_reached() {
-    let catalog = only(&engine(&settings()), "fs_try", "").await;
-    let seen = ok(&call(&catalog, "fs_try", "{}").await);
-    assert!(seen.lines().count() > 10, "{seen}");
-    for line in seen.lines() {
-        assert!(line.contains(": denied "), "{line}");
+    let files = [
+        r#"{"what":"read","path":"/etc/passwd"}"#,
+        r#"{"what":"read","path":"../../etc/passwd"}"#,
+        r#"{"what":"write","path":"/tmp/escaped","other":"x"}"#,
+        r#"{"what":"write","path":"escaped","other":"x"}"#,
+        r#"{"what":"list","path":"/"}"#,
+        r#"{"what":"list","path":"."}"#,
+        r#"{"what":"stat","path":"/proc/self"}"#,
+    ];
+    for (guest, name, orders) in [
+        ("hostile_files", "file", &files[..]),
+        ("net_try", "tcp", &[r#"{"peer":"127.0.0.1:80","send":"x"}"#]),
+        ("net_try", "udp", &[r#"{"peer":"127.0.0.1:80","send":"x"}"#]),
+        ("net_try", "listen", &[r#"{"peer":"127.0.0.1:0"}"#]),
+        ("net_try", "resolve", &[r#"{"name":"localhost"}"#]),
+    ] {
+        let catalog = only(&engine(&settings()), guest, "").await;
+        for order in orders {
+            let (seen, _) = kit::text(&call(&catalog, name, order).await);
+            assert!(seen.contains("denied ") && !seen.contains("ALLOWED"), "{guest} {name} {order}: {seen}");
+        }
     }
-}
-
-#[tokio::test]
-async fn the_manifest_grants_environment_variables() {
-    let catalog = only(&engine(&settings()), "fs_try", "[env]\nTOOLYARD_TEST = \"x\"").await;
-    let seen = ok(&call(&catalog, "fs_try", "{}").await);
-    assert!(seen.contains("environment: ALLOWED [\"TOOLYARD_TEST\"]"), "{seen}");
+    for (manifest, environment) in [("", "{}"), ("[env]\nLANG = \"C\"", r#"{"LANG":"C"}"#)] {
+        let seen = ok(&call(&only(&engine(&settings()), "senses", manifest).await, "look", "{}").await);
+        assert!(seen.contains(&format!("\"environment\":{environment}")), "{seen}");
+        assert!(seen.contains("\"arguments\":[]"), "{seen}");
+    }
 }
 
 #[tokio::test]

@@ -74,9 +74,7 @@ async fn a_failure_is_the_guests_own_or_names_what_failed() {
     let catalog = library("").await;
     assert_eq!(failure(&catalog, read("book:/forbidden")).await.message, "not this one");
     let error = failure(&catalog, prompt("unable", "{}")).await;
-    assert_eq!(error.code, -32603);
-    assert!(error.message.contains("prompt `unable`"), "{error}");
-    assert_eq!(value(&error.data.expect("data")), json!({"requiredCapabilities": {"sampling": {}}}));
+    assert!(error.code == -32603 && error.message.contains("prompt `unable`"), "{error}");
     // No tool is called, so none is named.
     let ProviderAnswer::Contents(Some(info)) = retrieve(&catalog, read("book:/info")).await else { panic!() };
     let text = value(&info)["contents"][0]["text"].as_str().expect("text").to_owned();

@@ -109,14 +109,6 @@ fn a_uri_that_hides_its_host_has_no_target() {
     assert_eq!(target("http://example.com:443").authority(), "example.com:443");
 }
 
-#[test]
-fn a_method_is_granted_by_its_list_or_by_none() {
-    let mut rule = rule("example.com");
-    assert!(rule.has_method(&Method::DELETE));
-    rule.methods = vec![Method::GET, Method::HEAD];
-    assert!(rule.has_method(&Method::HEAD) && !rule.has_method(&Method::DELETE));
-}
-
 proptest! {
     /// Any text is either read or refused, and a text that is read covers no host other than those
     /// it names.
