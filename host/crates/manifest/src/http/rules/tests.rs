@@ -68,31 +68,23 @@ fn an_entry_covers_what_it_says_and_nothing_else() {
 
 #[test]
 fn entries_that_mean_nothing_are_refused_with_the_reason() {
-    for (entry, says) in [
-        ("", "not the name of a host"),
-        ("https://", "not the name of a host"),
-        ("ftp://example.com", "neither `http` nor `https`"),
-        ("example.com/path", "paths and users"),
-        ("user@example.com", "paths and users"),
-        ("example.com:0", "from 1 to 65535"),
-        ("example.com:99999", "from 1 to 65535"),
-        ("example.com:+80", "from 1 to 65535"),
-        ("example.com:", "from 1 to 65535"),
-        ("::1", "in brackets"),
-        ("[::1", "in brackets"),
-        ("bücher.example", "xn--"),
-        ("*example.com", "whole labels"),
-        ("a.*.example.com", "not the name of a host"),
-        ("example..com", "not the name of a host"),
-        ("ex ample.com", "not the name of a host"),
-        ("127.1", "is a number"),
-        ("2130706433", "is a number"),
-        ("0x7f000001", "is a number"),
-        ("0177.0.0.1", "is a number"),
-        ("1.2.3.4.5", "is a number"),
+    let names = ["", "https://", "a.*.example.com", "example..com", "ex ample.com"];
+    let ports = ["example.com:0", "example.com:99999", "example.com:+80", "example.com:"];
+    let numbers = ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "1.2.3.4.5"];
+    for (entries, says) in [
+        (&names[..], "not the name of a host"),
+        (&ports, "from 1 to 65535"),
+        (&numbers, "is a number"),
+        (&["ftp://example.com"], "neither `http` nor `https`"),
+        (&["example.com/path", "user@example.com"], "paths and users"),
+        (&["::1", "[::1"], "in brackets"),
+        (&["bücher.example"], "xn--"),
+        (&["*example.com"], "whole labels"),
     ] {
-        let what = Written::parse(entry).expect_err(entry);
-        assert!(what.contains(says), "{entry}: {what}");
+        for entry in entries {
+            let what = Written::parse(entry).expect_err(entry);
+            assert!(what.contains(says), "{entry}: {what}");
+        }
     }
 }
 
