@@ -167,7 +167,6 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("prefix = \"a b\"", 1, &["A-Z"]);
     refused("[env]\n\"A=B\" = \"x\"", 2, &["environment"]);
     refused("[fs]\ndata = { path = \".\", mode = \"read\" }", 2, &["`fs.data`", "absolute path"]);
-    refused("[fs]\n\"/a/../b\" = { path = \".\", mode = \"read\" }", 2, &["absolute path"]);
     refused("[fs]\n\"/d\" = { path = \".\" }", 2, &["`fs./d`", "no `mode`"]);
     refused("[fs]\n\"/d\" = { mode = \"read\" }", 2, &["`fs./d`", "no `path`"]);
     refused("[fs]\n\"/d\" = { path = \"\", mode = \"read\" }", 2, &["`fs./d.path`", "./data"]);
@@ -186,11 +185,8 @@ fn wrong_values_are_named_with_what_was_expected() {
         let text = format!("[fs]\n\"/d\" = {{ path = \".\", mode = \"read\", grant = {grant} }}");
         refused(&text, 2, &["`fs./d.grant`", "\"always\" or \"ask\""]);
     }
-    refused("[limits]\nhandles = 1", 2, &["`limits.handles`", "from 8 to 65536"]);
     refused("[tools.x.limits]\nconcurrency = 1", 2, &["`tools.x.limits.concurrency`", "`[limits]`"]);
-    refused("[tools.x.limits]\ncpus = \"1s\"", 2, &["`tools.x.limits.cpus`", "`cpu`"]);
     refused("[wasi]\nclock = \"fast\"", 2, &["`wasi.clock`", "coarse"]);
-    refused("enabled = 1979-05-27", 1, &["found datetime"]);
     refused(
         "[[http.allow]]\nhost = \"a\"\n[[http.allow]]\nhos = \"a\"",
         4,
