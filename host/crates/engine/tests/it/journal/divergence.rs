@@ -58,6 +58,8 @@ async fn a_damaged_chunk_and_the_journal_of_another_tool_are_refused() {
     last.body = body.into();
     let (said, _) = refused(&catalog, damaged).await;
     assert!(said.contains("corrupt at chunk") && said.contains("checksum"), "{said}");
+    let (said, _) = refused(&catalog, past[1..].to_vec()).await;
+    assert!(said.contains("the first entry is not `begin`"), "{said}");
     let (_engine, catalog) = chances("").await;
     let (said, diverged) = refused(&catalog, past).await;
     assert!(said.contains(", now ended") && diverged, "{said}");
