@@ -62,15 +62,12 @@ impl RunJournal for Kept {
     }
 
     async fn sleep_until(&self, _time_ms: u64) {
-        // Has the run dropped.
-        self.parked.notify_one();
-        std::future::pending().await
+        self.park().await
     }
 
     async fn continue_with(&self, begin: Chunk) -> JournalLost {
         *self.chunks.lock().expect("free") = vec![begin];
-        // The host drops the run.
-        std::future::pending().await
+        self.park().await
     }
 
     fn live(&self) {
@@ -90,6 +87,12 @@ impl RunJournal for Kept {
 }
 
 impl Kept {
+    /// Has the run dropped.
+    async fn park<T>(&self) -> T {
+        self.parked.notify_one();
+        std::future::pending().await
+    }
+
     pub fn of(chunks: Vec<Chunk>) -> Arc<Self> {
         Arc::new(Self { chunks: Mutex::new(chunks), ..Self::default() })
     }
