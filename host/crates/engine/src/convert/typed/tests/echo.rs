@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::fmt::Write as _;
-use std::path::Path;
 use toolyard_task::wire::RawJson;
 use wasmtime::Store;
 use wasmtime::component::{Component, Linker, Val};
@@ -75,28 +74,32 @@ fn wit(shape: &Shape, out: &mut String, count: &mut usize) -> String {
     format!("t{count}")
 }
 
-/// A component whose `echo` takes and returns a tuple of a value of the type and padding.
-fn component(shape: &Shape, dir: &Path) -> Vec<u8> {
+/// A package whose `echo` takes and returns a tuple of a value of the type and padding.
+fn echo(shape: &Shape) -> String {
     let mut types = String::new();
     let used = wit(shape, &mut types, &mut 0);
-    let wit = format!(
+    format!(
         "package a:b;\ninterface echo {{\n{types}  echo: func(v: tuple<{used}, {PADDING}>) -> tuple<{used}, {PADDING}>;\n}}\nworld w {{ export echo; }}\n"
-    );
-    std::fs::write(dir.join("w.wit"), &wit).expect("written");
-    let core = wat::parse_str(CORE).expect("parses");
-    componentize(&core, Some((dir, None))).unwrap_or_else(|why| panic!("{why}\n{wit}"))
+    )
+}
+
+/// The component that this core module becomes in the world of this package.
+fn component(wit: &str, core: &str) -> Vec<u8> {
+    let dir = tempfile::tempdir().expect("made");
+    std::fs::write(dir.path().join("w.wit"), wit).expect("written");
+    let core = wat::parse_str(core).expect("parses");
+    componentize(&core, Some((dir.path(), None))).unwrap_or_else(|why| panic!("{why}\n{wit}"))
 }
 
 #[test]
 fn values_of_random_types_come_back_from_real_components() {
     let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
-    let dir = tempfile::tempdir().expect("made");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("starts");
     let mut runner =
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
     for _ in 0..TYPES {
         let shape = arbitrary::shape(false).new_tree(&mut runner).expect("made").current();
-        let bytes = component(&shape, dir.path());
+        let bytes = component(&echo(&shape), CORE);
         let component = Component::new(&engine, &bytes).expect("compiles");
         let (functions, declared) =
             Functions::of(&engine, &component, &bytes, &Settings::default()).expect("it is a tool");
@@ -141,19 +144,16 @@ fn values_of_random_types_come_back_from_real_components() {
 fn the_functions_of_a_component_are_bounded_together() {
     const FUNCTIONS: usize = 40;
     let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
-    let dir = tempfile::tempdir().expect("made");
     let fields: String = (0..3_000).map(|field| format!("a{field}: bool, ")).collect();
     let functions: String = (0..FUNCTIONS).map(|number| format!("g{number}: func(v: r);\n")).collect();
     let wit = format!(
         "package a:b;\ninterface many {{\nrecord r {{ {fields} }}\n{functions}}}\nworld w {{ export many; }}\n"
     );
-    std::fs::write(dir.path().join("w.wit"), wit).expect("written");
     let exports: String =
         (0..FUNCTIONS).map(|number| format!("(func (export \"a:b/many#g{number}\") (param i32))")).collect();
     let core =
         CORE.replace("(func (export \"a:b/echo#echo\") (param i32) (result i32) local.get 0)", &exports);
-    let core = wat::parse_str(core).expect("parses");
-    let bytes = componentize(&core, Some((dir.path(), None))).expect("a component");
+    let bytes = component(&wit, &core);
     let component = Component::new(&engine, &bytes).expect("compiles");
     let (functions, declared) =
         Functions::of(&engine, &component, &bytes, &Settings::default()).expect("some are tools");
