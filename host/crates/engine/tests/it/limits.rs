@@ -1,6 +1,6 @@
 //! Limits that `attacks` does not meet, runs that are stopped, and runs that share a thread.
 
-use crate::kit::{BOUND, Recorder, call, engine, error, eventually, ok, only, run, settings, start, tool};
+use crate::kit::{BOUND, Recorder, call, engine, eventually, ok, only, run, settings, start, tool};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,14 +15,6 @@ const FOR_EVER: &str = "{\"ms\":86400000}";
 async fn sleeping_uses_no_processor_time() {
     let catalog = only(&engine(&settings()), "probe", "[limits]\ncpu = \"50ms\"").await;
     assert_eq!(ok(&call(&catalog, "wait", "{\"ms\":200}").await), "waited 200 ms");
-}
-
-#[tokio::test]
-async fn tables() {
-    // Standard libraries have a function table, which counts.
-    let catalog = only(&engine(&settings()), "probe", "[limits]\ntable = 1").await;
-    let what = error(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
-    assert!(what.contains("table limit of 1 elements reached (`limits.table`)"), "{what}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
