@@ -29,7 +29,7 @@ async fn damaged_components_are_refused_or_loaded() {
             }
             _ => {
                 let at = dice.random_range(0..whole.len());
-                let end = (at + 1 + dice.random_range(0..64)).min(whole.len());
+                let end = (at + 1 + dice.random_range(0..64_usize)).min(whole.len());
                 bytes.drain(at..end);
             }
         }

@@ -268,6 +268,7 @@ pub async fn sink() -> (u64, Arc<Mutex<Vec<String>>>) {
         let body = format!("answer {number}{sent}");
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         ((number as u64 * 7) % 20, answer.into_bytes())
-    });
-    (u64::from(port.await), got)
+    })
+    .await;
+    (u64::from(port), got)
 }
