@@ -6,10 +6,6 @@ use std::sync::Arc;
 use toolyard_task::Catalog;
 use toolyard_task::tool::Report;
 
-async fn asks() -> Arc<Catalog> {
-    only(&engine(&settings()), "script", "").await
-}
-
 /// What the guest was told, and the number of questions to the client.
 async fn heard(catalog: &Catalog, params: Value, answer: &str) -> (String, usize) {
     let recorder = Arc::new(Recorder { answer: Some(answer.to_owned()), ..Recorder::default() });
@@ -28,7 +24,7 @@ fn form() -> Value {
 
 #[tokio::test]
 async fn e_3_an_answer_that_does_not_fit_the_form_is_refused_on_the_guests_behalf() {
-    let catalog = asks().await;
+    let catalog = only(&engine(&settings()), "script", "").await;
     let (said, _) = heard(&catalog, form(), r#"{"action":"accept","content":{"n":3}}"#).await;
     assert!(said.contains(r#""action":"accept""#), "{said}");
     let (said, asked) = heard(&catalog, form(), r#"{"action":"accept","content":{"n":"three"}}"#).await;
@@ -38,7 +34,7 @@ async fn e_3_an_answer_that_does_not_fit_the_form_is_refused_on_the_guests_behal
 
 #[tokio::test]
 async fn e_6_a_guest_says_that_what_it_sent_the_user_to_do_is_done() {
-    let catalog = asks().await;
+    let catalog = only(&engine(&settings()), "script", "").await;
     for (key, heard) in [("q", true), ("", false), ("two words", false), (&*"k".repeat(129), false)] {
         let recorder = Arc::new(Recorder::default());
         let arguments = json!({ "steps": [{ "complete": key }] }).to_string();
