@@ -123,7 +123,8 @@ async fn a_check_reports_what_a_folder_would_load() {
         let used = &found.grants.imports_used;
         assert!(used.contains(&uses) && !used.contains(&not), "{used:?}");
     }
-    assert_eq!((files.grants.granted, files.grants.hosts.len()), (vec![ImportUse::Http], 1));
+    assert_eq!(files.grants.granted, [ImportUse::Http]);
+    assert_eq!(files.grants.hosts, ["api.example.com:8080"]);
     folder.put("text.wasm", b"hello");
     for (file, says) in [("text.wasm", "it is text"), ("none.wasm", "no such file")] {
         let error = engine.check(&folder.file(file)).await.expect_err(file).to_string();
