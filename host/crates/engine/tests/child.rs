@@ -23,7 +23,6 @@ fn main() -> ExitCode {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("starts");
     runtime.block_on(async {
-        compiles_what_the_engine_takes().await;
         compiles_quickly_for_those_who_accept_that().await;
         serves_with_quick_code_until_it_is_optimized().await;
         goes_on_with_quick_code_that_cannot_be_optimized().await;
@@ -40,22 +39,19 @@ fn child() -> Settings {
     Settings { compiler: Compiler::Child { program, args: vec!["compile".to_owned()] }, ..settings() }
 }
 
-async fn compiles_what_the_engine_takes() {
-    let folder = Folder::with(&[("add.wasm", "add")]);
-    let home = tempfile::tempdir().expect("a folder");
-    let settings = Settings { cache: Some(home.path().join("cache")), ..child() };
-    for found in [false, true] {
-        let snapshot = folder.load(&engine(&settings)).await;
-        assert_eq!(state(&snapshot, "add.wasm"), &PluginState::Serving);
-        assert_eq!(report(&snapshot, "add.wasm").compiled_in.is_none(), found);
-        assert_eq!(ok(&kit::call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
-    }
-    let left = std::fs::read_dir(home.path().join("cache")).expect("a folder").count();
-    assert_eq!(left, 3, "the code, its note and the offer, no scratch files");
+/// A compiler that is this script, whose `$0` is this program.
+fn scripted(script: &str) -> Compiler {
+    let own = std::env::current_exe().expect("a path").display().to_string();
+    Compiler::Child { program: PathBuf::from("/bin/sh"), args: vec!["-c".to_owned(), script.to_owned(), own] }
+}
+
+/// Calls a tool that adds two numbers.
+async fn adds(catalog: &Catalog, name: &str) {
+    assert_eq!(ok(&kit::call(catalog, name, "{\"a\":1,\"b\":2}").await), "3");
 }
 
 /// The number of codes in the cache.
-fn codes(cache: &Path) -> usize {
+fn codes_in(cache: &Path) -> usize {
     let files = std::fs::read_dir(cache).into_iter().flatten().flatten();
     files.filter(|file| file.path().extension().is_some_and(|end| end == "cwasm")).count()
 }
@@ -64,21 +60,23 @@ async fn compiles_quickly_for_those_who_accept_that() {
     let folder = Folder::with(&[("add.wasm", "add")]);
     let home = tempfile::tempdir().expect("a folder");
     let cache = home.path().join("cache");
-    let code = || codes(&cache);
     // Quick code runs, and a host that wants optimised code does not take it for that.
     for (quick_code, is_made, codes) in [
         (QuickCode::Make, true, 1),
         (QuickCode::IfCached, false, 1),
         (QuickCode::Never, true, 2),
+        (QuickCode::Never, false, 2),
         (QuickCode::Make, false, 2),
         (QuickCode::IfCached, false, 2),
     ] {
         let settings = Settings { cache: Some(cache.clone()), quick_code, ..child() };
         let snapshot = folder.load(&engine(&settings)).await;
         assert_eq!(report(&snapshot, "add.wasm").compiled_in.is_some(), is_made, "{quick_code:?}");
-        assert_eq!(code(), codes, "{quick_code:?}");
-        assert_eq!(ok(&kit::call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+        assert_eq!(codes_in(&cache), codes, "{quick_code:?}");
+        adds(&snapshot.catalog, "add").await;
     }
+    let left = std::fs::read_dir(&cache).expect("a folder").count();
+    assert_eq!(left, 2 * 2 + 1, "the codes, their notes and the offer, no scratch files");
     let settings = Settings { cache: None, quick_code: QuickCode::IfCached, ..child() };
     assert!(report(&folder.load(&engine(&settings)).await, "add.wasm").compiled_in.is_some());
 }
@@ -102,15 +100,9 @@ async fn serves_with_quick_code_until_it_is_optimized() {
     folder.put("copy.toml", b"prefix = \"copy\"");
     let home = tempfile::tempdir().expect("a folder");
     let cache = home.path().join("cache");
-    let codes = || codes(&cache);
-    let rescan = Duration::from_millis(50);
-    let settings = Settings {
-        cache: Some(cache.clone()),
-        quick_code: QuickCode::Meanwhile,
-        optimize_after: Duration::ZERO,
-        rescan,
-        ..child()
-    };
+    let codes = || codes_in(&cache);
+    let (cache, quick_code) = (Some(cache.clone()), QuickCode::Meanwhile);
+    let settings = Settings { cache, quick_code, optimize_after: Duration::ZERO, ..child() };
     let (first, mut published, _stop) = follow(&folder, &settings).await;
     assert_eq!(
         (state(&first, "add.wasm"), codes()),
@@ -132,7 +124,7 @@ async fn serves_with_quick_code_until_it_is_optimized() {
     };
     assert_eq!(codes(), 2, "optimised once, for both files");
     for catalog in [&first.catalog, &last.catalog] {
-        assert_eq!(ok(&kit::call(catalog, "copy_add", "{\"a\":1,\"b\":2}").await), "3");
+        adds(catalog, "copy_add").await;
     }
     let again = folder.load(&engine(&settings)).await;
     assert!(report(&again, "add.wasm").compiled_in.is_none() && codes() == 2, "it is found optimised");
@@ -142,26 +134,17 @@ async fn goes_on_with_quick_code_that_cannot_be_optimized() {
     let folder = Folder::with(&[("add.wasm", "add")]);
     let home = tempfile::tempdir().expect("a folder");
     let attempts = home.path().join("attempts");
-    let script = "case \"$*\" in *optimize*) echo >> \"$0\"; exit 3;; esac; exec \"$1\" compile \"$@\"";
-    let script = script.replace("\"$@\"", "\"$2\" \"$3\" \"$4\" \"$5\" \"$6\" \"$7\"");
-    let own = std::env::current_exe().expect("a path").display().to_string();
-    let args = vec!["-c".to_owned(), script, attempts.display().to_string(), own];
-    let compiler = Compiler::Child { program: PathBuf::from("/bin/sh"), args };
-    let settings = Settings {
-        compiler,
-        quick_code: QuickCode::Meanwhile,
-        optimize_after: Duration::ZERO,
-        rescan: Duration::from_millis(20),
-        settle: Duration::from_millis(10),
-        ..child()
-    };
+    let counted = format!("case \"$*\" in *optimize*) echo >> '{}'; exit 3;; esac", attempts.display());
+    let compiler = scripted(&format!("{counted}; exec \"$0\" compile \"$@\""));
+    let (quick_code, optimize_after) = (QuickCode::Meanwhile, Duration::ZERO);
+    let settings = Settings { compiler, quick_code, optimize_after, ..child() };
     let (first, mut published, _stop) = follow(&folder, &settings).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let tried = std::fs::read_to_string(&attempts).expect("it was tried");
     assert_eq!(tried.lines().count(), 1, "and not again");
     let last = std::iter::from_fn(|| published.try_recv().ok()).last().unwrap_or(first);
     assert_eq!(state(&last, "add.wasm"), &PluginState::Serving);
-    assert_eq!(ok(&kit::call(&last.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+    adds(&last.catalog, "add").await;
 }
 
 async fn lists_what_it_knows_while_components_are_compiled_again() {
@@ -178,10 +161,7 @@ async fn lists_what_it_knows_while_components_are_compiled_again() {
                 std::fs::remove_file(file.path()).expect("removes");
             }
         }
-        let own = std::env::current_exe().expect("a path").display().to_string();
-        let args = vec!["-c".to_owned(), script.to_owned(), own];
-        let compiler = Compiler::Child { program: PathBuf::from("/bin/sh"), args };
-        let settings = Settings { compiler, ..settings.clone() };
+        let settings = Settings { compiler: scripted(script), ..settings.clone() };
         let (first, mut published, _stop) = follow(&folder, &settings).await;
         assert_eq!(first.loading, ["add.wasm"], "nothing was compiled yet");
         assert_eq!(shown(&first.catalog), shown(&before.catalog));
@@ -200,18 +180,14 @@ async fn lists_what_it_knows_while_components_are_compiled_again() {
 async fn is_killed_when_its_time_is_up() {
     let folder = Folder::with(&[("jq.wasm", "jq")]);
     let settings = Settings { compile_time: Duration::from_millis(1), ..child() };
-    assert!(
-        why(&folder.load(&engine(&settings)).await, "jq.wasm").contains("took longer than 1ms to compile")
-    );
+    let why = why(&folder.load(&engine(&settings)).await, "jq.wasm");
+    assert!(why.contains("took longer than 1ms to compile"), "{why}");
 }
 
 async fn cannot_take_more_memory_than_it_may() {
     let folder = Folder::with(&[("jq.wasm", "jq")]);
-    let program = PathBuf::from("/bin/sh");
     // A compiler that needs 4 GiB of address space under the same limit.
-    let script = "ulimit -v 100000; exec \"$0\" compile \"$@\"".to_owned();
-    let own = std::env::current_exe().expect("a path").display().to_string();
-    let compiler = Compiler::Child { program, args: vec!["-c".to_owned(), script, own] };
+    let compiler = scripted("ulimit -v 100000; exec \"$0\" compile \"$@\"");
     let why = why(&folder.load(&engine(&Settings { compiler, ..child() })).await, "jq.wasm");
     assert!(why.contains("jq.wasm: could not be compiled: "), "{why}");
 }

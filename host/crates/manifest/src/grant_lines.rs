@@ -63,12 +63,21 @@ mod tests {
             [fs]
             "/data" = { path = "./data", mode = "write" }
             "/more" = { path = "../more", mode = "read", grant = "ask" }
+            "/own" = { path = "/srv/own", mode = "read", grant = "always" }
             [http]
-            allow = ["*.example.com", { host = "api.example.org", methods = ["GET"], private = true }]
+            allow = [
+                "*.example.com",
+                { host = "api.example.org", port = 8443, methods = ["GET", "POST"], scheme = "https" },
+                { host = "api.example.org", grant = "always" },
+                { host = "*.example.org", grant = "ask" },
+                { host = "intranet.corp", private = true },
+            ]
             [http.inject."api.example.org"]
-            authorization = "Bearer {KEY}"
+            Authorization = "Bearer {KEY}"
+            X-Plain = "plain"
             [sockets]
-            tcp = ["db.example.com:5432"]
+            tcp = ["10.0.0.5:6379", { to = "db.corp:5432", private = true }]
+            udp = ["1.1.1.1:53"]
             [env]
             LANG = "C"
             [secrets]
@@ -84,12 +93,19 @@ mod tests {
                 "env LANG",
                 r#"fs /data = "./data", write"#,
                 r#"fs /more = "../more", read, if the person agrees"#,
+                r#"fs /own = "/srv/own", read"#,
                 "header authorization for api.example.org with the secret KEY",
+                "header x-plain for api.example.org",
                 "http *.example.com",
-                "http api.example.org GET, private addresses too",
+                "http *.example.org, if the person agrees",
+                "http api.example.org",
+                "http https://api.example.org:8443 GET,POST",
+                "http intranet.corp, private addresses too",
                 r#"secret KEY from the variable API_KEY"#,
                 r#"secret SEEN from the file "./seen", seen by the guest"#,
-                "tcp db.example.com:5432",
+                "tcp 10.0.0.5:6379",
+                "tcp db.corp:5432, private addresses too",
+                "udp 1.1.1.1:53",
                 "wasi clock exact",
             ]
         );

@@ -374,23 +374,19 @@ mod tests {
     #[test]
     fn text_that_no_reader_of_json_takes_is_refused() {
         let deep = "[".repeat(200) + &"]".repeat(200);
-        for (text, why) in [
-            ("", "valid"),
-            ("[1,]", "valid"),
-            ("{\"a\"}", "valid"),
-            ("[1 2]", "valid"),
-            ("1 2", "behind"),
-            ("\"", "valid"),
-            ("\"\\x\"", "valid"),
-            ("\"\\u12", "valid"),
-            (r#""\ud800""#, "surrogate"),
-            (r#""\ud800\u0041""#, "surrogate"),
-            (r#""\udc00""#, "surrogate"),
-            ("1e999999", "range"),
-            (&deep, "deeper"),
+        let broken = ["", "[1,]", "{\"a\"}", "[1 2]", "\"", "\"\\x\"", "\"\\u12"];
+        let halves = [r#""\ud800""#, r#""\ud800\u0041""#, r#""\udc00""#];
+        for (texts, why) in [
+            (&broken[..], "valid"),
+            (&halves, "surrogate"),
+            (&["1 2"], "behind"),
+            (&["1e999999"], "range"),
+            (&[&*deep], "deeper"),
         ] {
-            let refused = read(text).err().unwrap_or_else(|| panic!("taken: {text}"));
-            assert!(refused.0.contains(why), "{text}: {}", refused.0);
+            for text in texts {
+                let refused = read(text).err().unwrap_or_else(|| panic!("taken: {text}"));
+                assert!(refused.0.contains(why), "{text}: {}", refused.0);
+            }
         }
     }
 

@@ -28,6 +28,7 @@ fn what_is_not_a_schema_of_objects_is_refused() {
     refused(&json!({"type": "object", "properties": {"a": {"type": "strin"}}}), "2020-12");
     refused(&json!({"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}), "dialect");
     refused(&json!({"type": "object", "properties": {"a": {"$id": "x"}}}), "$id");
+    refused(&json!({"type": "object", "properties": {"a": {"pattern": "(?=x)y"}}}), "2020-12");
     assert!(compile(&json!({"type": "object", "$schema": DIALECT, "$id": "https://a.example/s"})).is_ok());
 }
 
@@ -90,16 +91,6 @@ fn references_must_not_fan_out_without_bound() {
 }
 
 #[test]
-fn regular_expressions_take_linear_time_or_are_refused() {
-    let with = |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
-    let schema = compile(&with("^(a+)+$")).expect("linear in this engine");
-    let evil = json!({"a": format!("{}b", "a".repeat(50_000))});
-    assert!(schema.check_whole(&RawJson::of(&evil)).is_err());
-    refused(&with("(?=x)y"), "2020-12");
-    refused(&with("(((a{1000}){1000}){1000})"), "2020-12");
-}
-
-#[test]
 fn complaints_name_the_place_and_are_few_and_short() {
     let schema = compile(&json!({
         "type": "object",
@@ -116,16 +107,6 @@ fn complaints_name_the_place_and_are_few_and_short() {
     assert!(what.ends_with("and more"));
     let long = json!({"country": 1, "city": vec![0; 100_000]});
     assert!(schema.check_whole(&RawJson::of(&long)).expect_err("long").len() < 500);
-}
-
-#[test]
-fn deep_values_are_checked_or_refused_but_never_overflow() {
-    let schema = compile(&json!({"type": "object", "additionalProperties": {"$ref": "#"}})).expect("fine");
-    for levels in [10, 127, 128] {
-        let text = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
-        let value = RawJson::parse(text).expect("deep, but not too deep");
-        assert!(schema.check_whole(&value).is_err());
-    }
 }
 
 /// The deepest chains that 256 KiB of schema allow.
@@ -259,7 +240,7 @@ fn a_check_that_leads_too_deep_is_refused_before_the_stack_ends() {
 mod against_another_implementation {
     use super::*;
     use proptest::prelude::*;
-    use proptest::strategy::ValueTree as _;
+    use proptest::strategy::{Union, ValueTree as _};
     use toolyard_protocol::tools::union_schema::{handoff_content, union_schema};
 
     fn value() -> impl Strategy<Value = Value> {
@@ -288,51 +269,39 @@ mod against_another_implementation {
         prop::sample::select(text.split(' ').collect::<Vec<_>>())
     }
 
+    /// One of these keywords, with such a value.
+    fn one_of(
+        names: &'static str,
+        value: impl Strategy<Value = impl Into<Value>> + 'static,
+    ) -> BoxedStrategy<(String, Value)> {
+        (words(names), value).prop_map(|(name, value)| (name.to_owned(), value.into())).boxed()
+    }
+
     fn keyword(
         inner: impl Strategy<Value = Value> + Clone + 'static,
     ) -> impl Strategy<Value = (String, Value)> {
-        let count = || (0..4_u64).prop_map(Value::from);
-        let list = prop::collection::vec(inner.clone(), 1..3).prop_map(Value::from);
+        let list = prop::collection::vec(inner.clone(), 1..3);
         let named = prop::collection::btree_map(name(), inner.clone(), 0..3)
             .prop_map(|members| Value::Object(members.into_iter().collect()));
-        let types =
-            prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
         let names = prop::collection::btree_set(name(), 0..3).prop_map(|names| json!(names));
-        prop_oneof![
-            types.prop_map(|name| ("type".to_owned(), json!(name))),
-            value().prop_map(|value| ("const".to_owned(), value)),
-            prop::collection::vec(value(), 0..4).prop_map(|values| ("enum".to_owned(), json!(values))),
-            (
-                prop::sample::select(vec!["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
-                -2..3_i64
-            )
-                .prop_map(|(name, bound)| (name.to_owned(), json!(bound))),
-            prop_oneof![Just(json!(2)), Just(json!(0.5))].prop_map(|step| ("multipleOf".to_owned(), step)),
-            (
-                words(
-"minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains"),
-                count()
-            )
-                .prop_map(|(name, count)| (name.to_owned(), count)),
-            prop::sample::select(vec!["^a", "b$", "a|b", "^[a-b]*$", "1"])
-                .prop_map(|pattern| ("pattern".to_owned(), json!(pattern))),
-            any::<bool>().prop_map(|unique| ("uniqueItems".to_owned(), json!(unique))),
-            (
-                words(
-"items contains additionalProperties propertyNames not if then else unevaluatedItems \
-                     unevaluatedProperties"),
-                inner
-            )
-                .prop_map(|(name, schema)| (name.to_owned(), schema)),
-            (prop::sample::select(vec!["allOf", "anyOf", "oneOf", "prefixItems"]), list)
-                .prop_map(|(name, schemas)| (name.to_owned(), schemas)),
-            (prop::sample::select(vec!["properties", "patternProperties", "dependentSchemas"]), named)
-                .prop_map(|(name, schemas)| (name.to_owned(), schemas)),
-            names.clone().prop_map(|names| ("required".to_owned(), names)),
-            names.prop_map(|names| ("dependentRequired".to_owned(), json!({"a": names}))),
-            words("# #/properties/a #/$defs/d #/$defs/d #/$defs/a~1b #/definitions/d")
-                .prop_map(|reference| ("$ref".to_owned(), json!(reference))),
-        ]
+        Union::new([
+            one_of("type", words("null boolean integer number string array object")),
+            one_of("const", value()),
+            one_of("enum", prop::collection::vec(value(), 0..4)),
+            one_of("minimum maximum exclusiveMinimum exclusiveMaximum", -2..3_i64),
+            one_of("multipleOf", prop_oneof![Just(json!(2)), Just(json!(0.5))]),
+            one_of("minLength maxLength minItems maxItems minProperties maxProperties", 0..4_u64),
+            one_of("minContains maxContains", 0..4_u64),
+            one_of("pattern", words("^a b$ a|b ^[a-b]*$ 1")),
+            one_of("uniqueItems", any::<bool>()),
+            one_of("items contains additionalProperties propertyNames not if then else", inner.clone()),
+            one_of("unevaluatedItems unevaluatedProperties", inner),
+            one_of("allOf anyOf oneOf prefixItems", list),
+            one_of("properties patternProperties dependentSchemas", named),
+            one_of("required", names.clone()),
+            one_of("dependentRequired", names.prop_map(|names| json!({"a": names}))),
+            one_of("$ref", words("# #/properties/a #/$defs/d #/$defs/d #/$defs/a~1b #/definitions/d")),
+        ])
     }
 
     fn schema() -> impl Strategy<Value = Value> {

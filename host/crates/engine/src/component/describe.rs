@@ -284,43 +284,26 @@ mod tests {
 
     #[test]
     fn malformed_parts_are_named_with_their_tool() {
+        let icons = |icons: &str| wit::Tool { icons: icons.into(), ..tool("t") };
+        let annotations = |annotations: &str| wit::Tool { annotations: annotations.into(), ..tool("t") };
+        let meta = |meta: &str| wit::Tool { meta: Some(meta.into()), ..tool("t") };
+        let input = |input: &str| wit::Tool { input_schema: input.into(), ..tool("t") };
         for (wrong, says) in [
-            (wit::Tool { icons: "{}".into(), ..tool("t") }, "its icons is not a JSON array"),
-            (wit::Tool { annotations: "[]".into(), ..tool("t") }, "its annotations is not a JSON object"),
-            (
-                wit::Tool { annotations: r#"{"title":5}"#.into(), ..tool("t") },
-                "its annotations do not fit MCP",
-            ),
-            (
-                wit::Tool { annotations: r#"{"readOnlyHint":"yes"}"#.into(), ..tool("t") },
-                "its annotations do not fit MCP",
-            ),
-            (
-                wit::Tool { annotations: r#"{"a":1,"a":1}"#.into(), ..tool("t") },
-                "its annotations is JSON that not every client",
-            ),
-            (wit::Tool { icons: r#"[{"src":7},3]"#.into(), ..tool("t") }, "its icons do not fit MCP"),
-            (wit::Tool { icons: r#"[{"src":"x"}]"#.into(), ..tool("t") }, "an icon has a `src`"),
-            (
-                wit::Tool { icons: r#"[{"src":"a:b","theme":"red"}]"#.into(), ..tool("t") },
-                "an icon has a `theme`",
-            ),
-            (
-                wit::Tool { icons: r#"[{"src":"a:b","sizes":null}]"#.into(), ..tool("t") },
-                "its icons do not fit MCP",
-            ),
-            (
-                wit::Tool { meta: Some(r#"{"a":"\ud800"}"#.into()), ..tool("t") },
-                "its meta is JSON that not every client can read: half",
-            ),
-            (
-                wit::Tool { meta: Some(r#"{"b":1e999999}"#.into()), ..tool("t") },
-                "its meta is JSON that not every client can read: a number",
-            ),
-            (wit::Tool { annotations: "{".into(), ..tool("t") }, "its annotations is not valid JSON"),
-            (wit::Tool { meta: Some("1".into()), ..tool("t") }, "its meta is not a JSON object"),
-            (wit::Tool { input_schema: "{".into(), ..tool("t") }, "its input schema is not valid JSON"),
-            (wit::Tool { input_schema: "{}".into(), ..tool("t") }, "its input schema does not have"),
+            (icons("{}"), "its icons is not a JSON array"),
+            (icons(r#"[{"src":7},3]"#), "its icons do not fit MCP"),
+            (icons(r#"[{"src":"x"}]"#), "an icon has a `src`"),
+            (icons(r#"[{"src":"a:b","theme":"red"}]"#), "an icon has a `theme`"),
+            (icons(r#"[{"src":"a:b","sizes":null}]"#), "its icons do not fit MCP"),
+            (annotations("{"), "its annotations is not valid JSON"),
+            (annotations("[]"), "its annotations is not a JSON object"),
+            (annotations(r#"{"title":5}"#), "its annotations do not fit MCP"),
+            (annotations(r#"{"readOnlyHint":"yes"}"#), "its annotations do not fit MCP"),
+            (annotations(r#"{"a":1,"a":1}"#), "its annotations is JSON that not every client"),
+            (meta("1"), "its meta is not a JSON object"),
+            (meta(r#"{"a":"\ud800"}"#), "its meta is JSON that not every client can read: half"),
+            (meta(r#"{"b":1e999999}"#), "its meta is JSON that not every client can read: a number"),
+            (input("{"), "its input schema is not valid JSON"),
+            (input("{}"), "its input schema does not have"),
             (wit::Tool { output_schema: Some("[]".into()), ..tool("t") }, "its output schema is not"),
             (wit::Tool { description: Some("x".repeat(70_000)), ..tool("t") }, "its description is longer"),
         ] {

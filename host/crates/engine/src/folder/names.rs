@@ -219,20 +219,20 @@ mod tests {
         Name { kind: NameKind::Tool, name: name.to_owned() }
     }
 
-    fn offer(digest: &str, names: &[&str]) -> OfferedNames {
-        OfferedNames {
-            digest: digest.to_owned(),
-            names: names.iter().map(|name| tool(name)).collect(),
-            has_more: false,
-        }
+    fn offer<'a>(digest: &str, names: impl IntoIterator<Item = &'a str>) -> OfferedNames {
+        let names = names.into_iter().map(tool).collect();
+        OfferedNames { digest: digest.to_owned(), names, has_more: false }
     }
 
-    fn lists(digest: &str, names: &[&str]) -> Candidate {
-        Candidate { listed: Some(offer(digest, names)), previous: None }
-    }
-
-    fn folder(files: &[(&str, Candidate)]) -> BTreeMap<String, Candidate> {
-        files.iter().map(|(file, candidate)| ((*file).to_owned(), candidate.clone())).collect()
+    /// Files, each with its digest and the names that it lists. A file without them is refused or disabled.
+    fn folder(files: &str) -> BTreeMap<String, Candidate> {
+        let candidate = |file: &str| {
+            let mut words = file.split_whitespace();
+            let name = words.next()?.to_owned();
+            let listed = words.next().map(|digest| offer(digest, words));
+            Some((name, Candidate { listed, previous: None }))
+        };
+        files.split(';').filter_map(candidate).collect()
     }
 
     /// The decision at a start.
@@ -240,116 +240,80 @@ mod tests {
         resolve(files, owners, &BTreeSet::new())
     }
 
-    fn left_out(outcomes: &BTreeMap<String, Outcome>, file: &str) -> Vec<String> {
-        outcomes[file].left_out.keys().map(|name| name.name.clone()).collect()
+    /// The owners after a first start.
+    fn owners_of(files: &str) -> Owners {
+        start(&folder(files), &Owners::new()).1
+    }
+
+    /// The files that may not serve a name, each with its names.
+    fn left_out(outcomes: &BTreeMap<String, Outcome>) -> String {
+        let names = outcomes.iter().flat_map(|(file, outcome)| {
+            outcome.left_out.keys().map(move |name| format!("{file} {}", name.name))
+        });
+        names.collect::<Vec<_>>().join(", ")
     }
 
     #[test]
-    fn a_name_stays_with_its_file_and_a_collision_takes_out_one_entry() {
-        let (_, owners) = start(&folder(&[("probe.wasm", lists("p", &["echo", "wait"]))]), &Owners::new());
-        let both = folder(&[
-            ("aecho.wasm", lists("a", &["echo", "other"])),
-            ("probe.wasm", lists("p2", &["echo", "wait"])),
-        ]);
-        let (outcomes, owners) = start(&both, &owners);
-        assert_eq!(left_out(&outcomes, "aecho.wasm"), ["echo"]);
-        assert!(left_out(&outcomes, "probe.wasm").is_empty());
-        assert_eq!(owners[&tool("echo")], Owner { file: "probe.wasm".to_owned(), digest: "p2".to_owned() });
-        assert_eq!(owners[&tool("other")].file, "aecho.wasm");
-        // Deciding again, as after a restart, gives the same result.
-        assert_eq!(start(&both, &owners), (outcomes, owners));
+    fn at_a_start_a_name_stays_with_its_file_or_goes_to_the_first_that_lists_it() {
+        // The folder before and now, the names that are left out now, and the owner of `x` from now on.
+        for (case, before, now, loses, owner) in [
+            ("newcomers get free names by the alphabet", "", "b b x y; a a x", "b x", "a a"),
+            ("a collision takes out one entry", "p p x w", "a a x o; p p2 x w", "a x", "p p2"),
+            ("a file that is refused or disabled keeps its names", "p p x", "a a x; p", "a x", "p p"),
+            ("a name that its owner lists no more is free", "p p x y", "a a x; p p2 y", "", "a a"),
+            ("a file that is gone loses its names to who wants them", "p p x", "a a x", "", "a a"),
+            ("a component that was renamed takes its names along", "p p x", "a a x; z p x", "a x", "z p"),
+        ] {
+            let (outcomes, owners) = start(&folder(now), &owners_of(before));
+            assert_eq!(left_out(&outcomes), loses, "{case}");
+            let Owner { file, digest } = &owners[&tool("x")];
+            assert_eq!(format!("{file} {digest}"), owner, "{case}");
+        }
     }
 
+    /// Such as a volume that is not mounted yet.
     #[test]
-    fn newcomers_get_free_names_by_the_alphabet() {
-        let both = folder(&[("b.wasm", lists("b", &["x", "y"])), ("a.wasm", lists("a", &["x"]))]);
-        let (outcomes, owners) = start(&both, &Owners::new());
-        assert_eq!(left_out(&outcomes, "b.wasm"), ["x"]);
-        assert_eq!(owners[&tool("x")].file, "a.wasm");
-        assert_eq!(owners[&tool("y")].file, "b.wasm");
-    }
-
-    #[test]
-    fn a_file_that_is_refused_or_disabled_keeps_its_names() {
-        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
-        let files = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", Candidate::default())]);
-        let (outcomes, next) = start(&files, &owners);
-        assert_eq!(left_out(&outcomes, "a.wasm"), ["x"]);
-        assert_eq!(next, owners);
-    }
-
-    #[test]
-    fn a_name_that_its_owner_lists_no_more_is_free() {
-        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x", "y"]))]), &Owners::new());
-        let files = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p2", &["y"]))]);
-        let (outcomes, next) = start(&files, &owners);
-        assert!(left_out(&outcomes, "a.wasm").is_empty());
-        assert_eq!(next[&tool("x")].file, "a.wasm");
-    }
-
-    #[test]
-    fn a_file_that_is_gone_loses_a_name_only_to_another_that_wants_it() {
-        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
-        // An empty folder, such as a volume that is not mounted yet.
-        let (_, owners) = start(&folder(&[]), &owners);
-        let both = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p", &["x"]))]);
-        assert_eq!(left_out(&start(&both, &owners).0, "a.wasm"), ["x"]);
-        let alone = folder(&[("a.wasm", lists("a", &["x"]))]);
-        let (outcomes, owners) = start(&alone, &owners);
-        assert!(left_out(&outcomes, "a.wasm").is_empty());
-        assert_eq!(left_out(&start(&both, &owners).0, "p.wasm"), ["x"]);
+    fn an_empty_folder_takes_no_name_from_its_owner() {
+        let (_, owners) = start(&folder(""), &owners_of("p p x"));
+        assert_eq!(left_out(&start(&folder("a a x; p p x"), &owners).0), "a x");
     }
 
     #[test]
     fn a_name_of_a_file_that_goes_while_the_host_runs_is_lent_until_it_returns() {
-        let both = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p", &["x"]))]);
-        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
-        let gone = BTreeSet::from(["p.wasm".to_owned()]);
-        let alone = folder(&[("a.wasm", lists("a", &["x"]))]);
+        let owners = owners_of("p p x");
+        let gone = BTreeSet::from(["p".to_owned()]);
+        let alone = folder("a a x");
         let (outcomes, lent) = resolve(&alone, &owners, &gone);
-        assert!(left_out(&outcomes, "a.wasm").is_empty(), "it serves");
+        assert_eq!(left_out(&outcomes), "", "it serves");
         assert_eq!(lent, owners, "and does not own");
-        let returned = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p2", &["x"]))]);
-        assert_eq!(left_out(&resolve(&returned, &lent, &gone).0, "a.wasm"), ["x"]);
+        assert_eq!(left_out(&resolve(&folder("a a x; p p2 x"), &lent, &gone).0), "a x");
         // The next start makes the other file the owner.
         let (_, owners) = start(&alone, &lent);
-        assert_eq!(left_out(&resolve(&both, &owners, &gone).0, "p.wasm"), ["x"]);
+        assert_eq!(left_out(&resolve(&folder("a a x; p p x"), &owners, &gone).0), "p x");
         // A renamed file becomes the owner immediately.
-        let renamed = folder(&[("a.wasm", lists("a", &["x"])), ("z.wasm", lists("p", &["x"]))]);
-        assert_eq!(resolve(&renamed, &lent, &gone).1[&tool("x")].file, "z.wasm");
-    }
-
-    #[test]
-    fn a_component_that_was_renamed_takes_its_names_along() {
-        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
-        let files = folder(&[("a.wasm", lists("a", &["x"])), ("z.wasm", lists("p", &["x"]))]);
-        let (outcomes, owners) = start(&files, &owners);
-        assert_eq!(left_out(&outcomes, "a.wasm"), ["x"]);
-        assert_eq!(owners[&tool("x")].file, "z.wasm");
+        assert_eq!(resolve(&folder("a a x; z p x"), &lent, &gone).1[&tool("x")].file, "z");
     }
 
     #[test]
     fn a_version_that_is_left_with_nothing_gives_way_to_the_one_before() {
-        let first = folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", lists("b", &["y"]))]);
-        let (_, owners) = start(&first, &Owners::new());
-        let taking = Candidate { listed: Some(offer("b2", &["x"])), previous: Some(offer("b", &["y"])) };
-        let files =
-            folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", taking), ("c.wasm", lists("c", &["y"]))]);
-        let (outcomes, owners) = start(&files, &owners);
-        assert!(outcomes["b.wasm"].keeps_previous);
-        assert_eq!(outcomes["b.wasm"].contested[&tool("x")], "a.wasm");
-        assert_eq!(left_out(&outcomes, "c.wasm"), ["y"], "the previous version goes on and keeps its name");
-        assert_eq!(owners[&tool("y")].file, "b.wasm");
+        let mut files = folder("a a x; b b2 x; c c y");
+        files.get_mut("b").expect("there").previous = Some(offer("b", ["y"]));
+        let (outcomes, owners) = start(&files, &owners_of("a a x; b b y"));
+        assert!(outcomes["b"].keeps_previous);
+        assert_eq!(outcomes["b"].contested[&tool("x")], "a");
+        assert!(
+            outcomes["c"].left_out.contains_key(&tool("y")),
+            "the previous version goes on and keeps its name"
+        );
+        assert_eq!(owners[&tool("y")].file, "b");
     }
 
     #[test]
     fn prompts_and_tools_of_one_name_do_not_meet() {
-        let mut prompts = offer("b", &[]);
-        prompts.names.insert(Name { kind: NameKind::Prompt, name: "x".to_owned() });
-        let prompts = Candidate { listed: Some(prompts), previous: None };
-        let (outcomes, _) =
-            start(&folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", prompts)]), &Owners::new());
-        assert!(outcomes.values().all(|outcome| outcome.left_out.is_empty()));
+        let mut files = folder("a a x; b b");
+        let prompt = Name { kind: NameKind::Prompt, name: "x".to_owned() };
+        files.get_mut("b").and_then(|b| b.listed.as_mut()).expect("there").names.insert(prompt);
+        assert_eq!(left_out(&start(&files, &Owners::new()).0), "");
     }
 
     fn some_folder() -> impl Strategy<Value = BTreeMap<String, Candidate>> {

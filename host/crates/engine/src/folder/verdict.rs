@@ -92,28 +92,19 @@ mod tests {
         let fault = Refusal::Toolless;
         let ready = |offer, fault| FileState::Ready { offer, fault };
         let all = outcome(false, &["x", "y"], &[]);
+        let (one, none) = (outcome(false, &["x"], &[]), Outcome::default());
+        let former = outcome(true, &[], &["x", "y"]);
+        let faulty = ready(&two, Some(&fault));
         for (case, state, outcome, version, reported) in [
             ("disabled", FileState::Disabled, &all, Version::None, "disabled"),
             ("refused", FileState::Refused(Refusal::Symlink), &all, Version::None, "refused: symbolic link"),
-            ("all names", ready(&two, None), &outcome(false, &[], &[]), Version::Current, "serving"),
-            ("some names", ready(&two, None), &outcome(false, &["x"], &[]), Version::Current, "serving"),
+            ("all names", ready(&two, None), &none, Version::Current, "serving"),
+            ("some names", ready(&two, None), &one, Version::Current, "serving"),
             ("no name", ready(&two, None), &all, Version::None, "refused: tool `x`"),
-            ("resources alone", ready(&resources, None), &lost_one(), Version::Current, "serving"),
-            ("offers nothing", ready(&nothing, None), &outcome(false, &[], &[]), Version::Current, "serving"),
-            (
-                "a faulty component",
-                ready(&two, Some(&fault)),
-                &outcome(false, &[], &[]),
-                Version::Current,
-                "kept: `list-tools` gave no tools",
-            ),
-            (
-                "the version before",
-                ready(&two, None),
-                &outcome(true, &[], &["x", "y"]),
-                Version::Previous,
-                "kept: tool `x`",
-            ),
+            ("resources alone", ready(&resources, None), &one, Version::Current, "serving"),
+            ("offers nothing", ready(&nothing, None), &none, Version::Current, "serving"),
+            ("a faulty component", faulty, &none, Version::Current, "kept: `list-tools` gave no tools"),
+            ("the version before", ready(&two, None), &former, Version::Previous, "kept: tool `x`"),
         ] {
             let (serves, state) = decide("second.wasm", state, outcome);
             assert_eq!(serves, version, "{case}");
@@ -129,13 +120,10 @@ mod tests {
         }
     }
 
-    fn lost_one() -> Outcome {
-        outcome(false, &["x"], &[])
-    }
-
     #[test]
     fn a_name_that_is_left_out_is_reported_with_its_holder() {
-        let [why] = &left_out("second.wasm", &lost_one())[..] else { panic!("one name") };
+        let lost = outcome(false, &["x"], &[]);
+        let [why] = &left_out("second.wasm", &lost)[..] else { panic!("one name") };
         assert!(why.starts_with("second.wasm: ") && why.contains("first.wasm had it before"), "{why}");
         assert!(left_out("second.wasm", &Outcome::default()).is_empty());
     }

@@ -290,17 +290,6 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_drawn_from_what_is_left() {
-        let budget = RunBudget::new(MAX);
-        let one = budget.take(ONE).expect("reserved");
-        assert!(budget.draw(900) && !budget.draw(1));
-        assert_eq!(budget.take(Amounts::default()).map(drop), Ok(()), "an empty reservation fits");
-        budget.give_back(900);
-        drop(one);
-        assert_eq!(budget.taken(), Amounts::default());
-    }
-
-    #[test]
     fn bytes_outside_of_memories_count_in_each_budget_until_they_are_gone() {
         let of = |bytes| RunBudget::new(Amounts { bytes, ..Amounts::default() });
         let (own, all) = (of(100), of(50));

@@ -386,20 +386,4 @@ mod tests {
             assert_eq!(without_query(&Uri::from_static(uri)), expected);
         }
     }
-
-    #[test]
-    fn an_error_is_the_same_now_and_in_each_repetition() {
-        let errors = [
-            Error::HttpRequestBodySize(Some(3)),
-            Error::HttpResponseBodySize(Some(3)),
-            Error::ConnectionRefused,
-            Error::HttpRequestDenied,
-            Error::DestinationIpProhibited,
-            Error::LoopDetected,
-        ];
-        for error in errors {
-            let ResponseOutcome::Error(name) = failed(&error) else { panic!("{error}") };
-            assert_eq!(code(&named(&name)), name, "{error}");
-        }
-    }
 }

@@ -133,25 +133,24 @@ mod tests {
         let grant =
             grant(&[("db.example.com:5432", false), ("intranet.corp:1", true), ("localhost:9", false)]);
         let ip = |text: &str| text.parse::<IpAddr>().expect(text);
-        let resolved = ResolvedPeers::default();
-        assert!(
-            !resolved.may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")),
-            "nothing was looked up yet"
-        );
-        assert!(resolved.note(&grant, "db.example.com", ip("93.184.216.34")));
-        assert!(resolved.may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")));
-        assert!(
-            !resolved.may_reach(&grant, Protocol::Tcp, at("93.184.216.34:1")),
-            "the port of another name"
-        );
-        assert!(!resolved.note(&grant, "db.example.com", ip("10.0.0.1")), "private");
-        assert!(!resolved.note(&grant, "other.example.com", ip("93.184.216.35")), "not granted");
-        assert!(resolved.note(&grant, "intranet.corp", ip("10.0.0.1")));
-        assert!(!resolved.note(&grant, "intranet.corp", ip("169.254.169.254")), "metadata");
-        assert!(resolved.note(&grant, "localhost", ip("127.0.0.1")));
-        assert!(
-            !ResolvedPeers::default().may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")),
-            "of another run"
-        );
+        let (resolved, of_another_run) = (ResolvedPeers::default(), ResolvedPeers::default());
+        let may = |run: &ResolvedPeers, peer| run.may_reach(&grant, Protocol::Tcp, at(peer));
+        assert!(!may(&resolved, "93.184.216.34:5432"), "nothing was looked up yet");
+        for (name, address, is_noted) in [
+            ("db.example.com", "93.184.216.34", true),
+            // Private.
+            ("db.example.com", "10.0.0.1", false),
+            // Not granted.
+            ("other.example.com", "93.184.216.35", false),
+            ("intranet.corp", "10.0.0.1", true),
+            // Metadata.
+            ("intranet.corp", "169.254.169.254", false),
+            ("localhost", "127.0.0.1", true),
+        ] {
+            assert_eq!(resolved.note(&grant, name, ip(address)), is_noted, "{name} {address}");
+        }
+        assert!(may(&resolved, "93.184.216.34:5432"));
+        assert!(!may(&resolved, "93.184.216.34:1"), "the port of another name");
+        assert!(!may(&of_another_run, "93.184.216.34:5432"));
     }
 }

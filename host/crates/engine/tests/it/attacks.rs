@@ -183,6 +183,9 @@ async fn guests_that_crash_or_take_too_much_fail_alone() {
         ("ask_for_all_random_bytes", "random_bytes", "requested len 18446744073709551615 exceeds limit"),
     ];
     fails("hostile_calls", "", &rows).await;
+    // Standard libraries have a function table, which counts.
+    let table = "table limit of 1 elements reached (`limits.table`)";
+    fails("probe", "table = 1", &[("tables", "echo", table)]).await;
     let catalog = only(&engine(&settings()), "hostile_calls", "").await;
     let said = ok(&call(&catalog, "hold_sockets", "{}").await);
     assert!(said.contains("denied"), "open_sockets: {said}");

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolyard_engine::Settings;
 use toolyard_task::tool::{ArgumentCheck, Report, RunUsage};
-use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::wire::{Execution, RawJson, TaskSupport};
 use toolyard_task::{OnClientTimeout, ReservationError, RunEnd};
 
 #[tokio::test]
@@ -57,13 +57,10 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     "#;
     let catalog = only(&engine, "probe", manifest).await;
     assert!(catalog.get("lab_trap").is_none() && catalog.get("echo").is_none());
-    let wait = tool(&catalog, "lab_wait");
+    let (wait, batch) = (tool(&catalog, "lab_wait"), tool(&catalog, "lab_batch"));
     let spec = wait.spec();
     assert_eq!(spec.task_support, TaskSupport::Forbidden);
-    assert_eq!(
-        spec.description.execution.map(|execution| execution.task_support),
-        Some(TaskSupport::Forbidden)
-    );
+    assert_eq!(spec.description.execution, Some(Execution { task_support: TaskSupport::Forbidden }));
     assert_eq!(spec.description.description.as_deref(), Some("Sleeps."));
     assert_eq!(spec.description.title.as_deref(), Some("Nap"));
     // TL-7: hints of the operator or the plugin, and none of the host.
@@ -72,21 +69,18 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     assert_eq!(spec.immediate_response.as_deref(), Some("Started."));
     // 26T-3: the tool's setting takes precedence over the plugin's, which takes precedence over the
     // host's.
-    assert_eq!(spec.inline_for, Some(Duration::ZERO));
-    assert_eq!(tool(&catalog, "lab_batch").spec().inline_for, Some(Duration::from_secs(5)));
-    assert_eq!(
-        (spec.bridge_after, spec.on_client_timeout),
-        (Some(Duration::ZERO), Some(OnClientTimeout::Keep))
-    );
-    let batch = tool(&catalog, "lab_batch");
-    let (after, timeout) = (batch.spec().bridge_after, batch.spec().on_client_timeout);
-    assert_eq!((after, timeout), (Some(Duration::from_secs(20)), Some(OnClientTimeout::Stop)));
-    let catalog_without = only(&engine, "probe", "").await;
-    let without = tool(&catalog_without, "wait");
-    let without = without.spec();
-    assert_eq!((without.inline_for, without.bridge_after, without.on_client_timeout), (None, None, None));
+    let without = only(&engine, "probe", "").await;
+    for (tool, inline_for, bridge_after, on_client_timeout) in [
+        (&wait, Some(Duration::ZERO), Some(Duration::ZERO), Some(OnClientTimeout::Keep)),
+        (&batch, Some(Duration::from_secs(5)), Some(Duration::from_secs(20)), Some(OnClientTimeout::Stop)),
+        (&tool(&without, "wait"), None, None, None),
+    ] {
+        let spec = tool.spec();
+        assert_eq!((spec.inline_for, spec.bridge_after), (inline_for, bridge_after), "{}", spec.name());
+        assert_eq!(spec.on_client_timeout, on_client_timeout, "{}", spec.name());
+    }
     assert_eq!((spec.plugin.as_str(), spec.digest.0.len()), ("guest.wasm", 64));
-    assert_eq!(tool(&catalog, "lab_batch").spec().task_support, TaskSupport::Required);
+    assert_eq!(batch.spec().task_support, TaskSupport::Required);
     // The guest sees its own name for the tool.
     assert_eq!(ok(&call(&catalog, "lab_wait", "{\"ms\":0}").await), "waited 0 ms");
 }
@@ -103,10 +97,6 @@ async fn arguments_are_checked_against_the_schema() {
     }
 }
 
-fn for_runs(max_runs: u32) -> Settings {
-    Settings { max_runs, ..settings() }
-}
-
 #[tokio::test]
 async fn failures_of_tools_and_of_requests_are_told_apart() {
     let catalog = only(&engine(&settings()), "probe", "").await;
@@ -114,44 +104,39 @@ async fn failures_of_tools_and_of_requests_are_told_apart() {
         RunEnd::Result { is_error: true, message: Some(message), .. } => assert_eq!(message, "no luck"),
         other => panic!("{other:?}"),
     }
-    match call(
-        &catalog,
-        "protocol_error",
-        &format!("{{\"code\":-32000,\"message\":\"{}\"}}", "m".repeat(9000)),
-    )
-    .await
-    {
-        RunEnd::Error(error) => assert_eq!((error.code, error.message.len()), (-32000, 8192)),
+    let catalog = only(&engine(&settings()), "hostile_calls", "").await;
+    match call(&catalog, "fail_at_length", "{}").await {
+        RunEnd::Error(error) => {
+            assert_eq!((error.code, error.message.len(), error.data), (-32601, 8192, None));
+        }
         other => panic!("{other:?}"),
     }
-    let catalog = only(&engine(&settings()), "errors", "").await;
-    match call(&catalog, "rpc_with_data", "{}").await {
-        RunEnd::Error(error) => assert!(error.data.expect("data").as_str().contains("why")),
+    let catalog = only(&engine(&settings()), "script", "").await;
+    match call(&catalog, "script", r#"{"steps":[{"fail":{"code":-5,"data":{"why":1}}}]}"#).await {
+        RunEnd::Error(error) => assert_eq!(error.data.expect("data").as_str(), r#"{"why":1}"#),
         other => panic!("{other:?}"),
     }
-    match call(&catalog, "rpc_bad_data", "{}").await {
-        RunEnd::Error(error) => assert_eq!((error.code, error.data), (-32051, None)),
-        other => panic!("{other:?}"),
-    }
-    assert!(error(&call(&catalog, "missing_capability", "{}").await).contains("elicitation"));
-    assert!(error(&call(&catalog, "bad_capability", "{}").await).contains("capability"));
 }
 
 #[tokio::test]
 async fn _26r_4_a_missing_capability_is_an_error_of_its_own_to_a_client_that_knows_it() {
-    let catalog = only(&engine(&settings()), "errors", "").await;
-    let told = async |name: &str| {
-        let client = Recorder { tells_missing: true, ..Recorder::default() };
-        run(tool(&catalog, name), "{}", Arc::new(client)).await
+    let catalog = only(&engine(&settings()), "script", "").await;
+    let [named, unnamed] = [r#"{"elicitation":{}}"#, "\"nothing\""];
+    let missing = async |what: &str, tells_missing| {
+        let client = Recorder { tells_missing, ..Recorder::default() };
+        let order = format!(r#"{{"steps":[{{"missing":{what}}}]}}"#);
+        run(tool(&catalog, "script"), &order, Arc::new(client)).await
     };
-    let RunEnd::Error(named) = told("missing_capability").await else { panic!("a result") };
-    assert_eq!(named.code, -32021);
-    let data: serde_json::Value = named.data.expect("data").decode().expect("JSON");
+    let RunEnd::Error(told) = missing(named, true).await else { panic!("a result") };
+    assert_eq!(told.code, -32021);
+    let data: serde_json::Value = told.data.expect("data").decode().expect("JSON");
     assert!(data["requiredCapabilities"]["elicitation"].is_object(), "{data}");
     // Other clients get the same sentence, for the model to read.
-    assert_eq!(error(&call(&catalog, "missing_capability", "{}").await), named.message);
+    assert_eq!(error(&missing(named, false).await), told.message);
     // If the guest names no capability, there is nothing to list as required.
-    assert!(error(&told("bad_capability").await).contains("capability"));
+    for tells_missing in [true, false] {
+        assert!(error(&missing(unnamed, tells_missing).await).contains("capability"));
+    }
 }
 
 #[tokio::test]
@@ -169,19 +154,33 @@ async fn malformed_results_are_errors_that_say_so() {
 
 #[tokio::test]
 async fn nothing_of_the_machine_can_be_reached() {
-    let catalog = only(&engine(&settings()), "fs_try", "").await;
-    let seen = ok(&call(&catalog, "fs_try", "{}").await);
-    assert!(seen.lines().count() > 10, "{seen}");
-    for line in seen.lines() {
-        assert!(line.contains(": denied "), "{line}");
+    let files = [
+        r#"{"what":"read","path":"/etc/passwd"}"#,
+        r#"{"what":"read","path":"../../etc/passwd"}"#,
+        r#"{"what":"write","path":"/tmp/escaped","other":"x"}"#,
+        r#"{"what":"write","path":"escaped","other":"x"}"#,
+        r#"{"what":"list","path":"/"}"#,
+        r#"{"what":"list","path":"."}"#,
+        r#"{"what":"stat","path":"/proc/self"}"#,
+    ];
+    for (guest, name, orders) in [
+        ("hostile_files", "file", &files[..]),
+        ("net_try", "tcp", &[r#"{"peer":"127.0.0.1:80","send":"x"}"#]),
+        ("net_try", "udp", &[r#"{"peer":"127.0.0.1:80","send":"x"}"#]),
+        ("net_try", "listen", &[r#"{"peer":"127.0.0.1:0"}"#]),
+        ("net_try", "resolve", &[r#"{"name":"localhost"}"#]),
+    ] {
+        let catalog = only(&engine(&settings()), guest, "").await;
+        for order in orders {
+            let (seen, _) = kit::text(&call(&catalog, name, order).await);
+            assert!(seen.contains("denied ") && !seen.contains("ALLOWED"), "{guest} {name} {order}: {seen}");
+        }
     }
-}
-
-#[tokio::test]
-async fn the_manifest_grants_environment_variables() {
-    let catalog = only(&engine(&settings()), "fs_try", "[env]\nTOOLYARD_TEST = \"x\"").await;
-    let seen = ok(&call(&catalog, "fs_try", "{}").await);
-    assert!(seen.contains("environment: ALLOWED [\"TOOLYARD_TEST\"]"), "{seen}");
+    for (manifest, environment) in [("", "{}"), ("[env]\nLANG = \"C\"", r#"{"LANG":"C"}"#)] {
+        let seen = ok(&call(&only(&engine(&settings()), "senses", manifest).await, "look", "{}").await);
+        assert!(seen.contains(&format!("\"environment\":{environment}")), "{seen}");
+        assert!(seen.contains("\"arguments\":[]"), "{seen}");
+    }
 }
 
 #[tokio::test]
@@ -275,7 +274,7 @@ async fn what_a_component_needs_is_set_aside_before_it_runs_and_growth_is_drawn_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_many_runs_as_the_capacity_can_be_suspended_at_once() {
-    let engine = engine(&for_runs(32));
+    let engine = engine(&settings());
     let folder = Folder::with(&[("probe.wasm", "probe")]);
     let catalog = folder.load(&engine).await.catalog;
     let mut waiting = Vec::new();

@@ -1,12 +1,12 @@
 //! The host calls of a run: reported without paths, queries and secrets, and also if the run does not wait for
 //! their end.
 
-use crate::kit::{Folder, Recorder, engine, run, settings, start, state, tool};
+use crate::kit::{Recorder, engine, only, run, settings, start, tool};
 use std::ffi::OsString;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_engine::{PluginState, Settings};
+use toolyard_engine::Settings;
 use toolyard_task::host_call::{HostAction, HostCall, HttpRequest};
 use toolyard_task::tool::Report;
 use toolyard_task::wire::RawJson;
@@ -23,13 +23,10 @@ async fn host_calls(
     arguments: &str,
     time: Duration,
 ) -> Vec<HostCall> {
-    let folder = Folder::with(&[("guest.wasm", guest)]);
-    folder.put("guest.toml", manifest.as_bytes());
-    let snapshot = folder.load(&engine(&Settings { variable, ..settings() })).await;
-    assert_eq!(state(&snapshot, "guest.wasm"), &PluginState::Serving);
+    let catalog = only(&engine(&Settings { variable, ..settings() }), guest, manifest).await;
     let recorder = Arc::new(Recorder::default());
     let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
-    let running = start(&tool(&snapshot.catalog, name), arguments, recorder.clone());
+    let running = start(&tool(&catalog, name), arguments, recorder.clone());
     drop(tokio::time::timeout(time, running).await);
     let reports = recorder.reports.lock().expect("free");
     let calls = reports.iter().filter_map(|report| match report {
@@ -39,7 +36,7 @@ async fn host_calls(
     calls.collect()
 }
 
-fn only(calls: Vec<HostCall>) -> HttpRequest {
+fn the_request(calls: Vec<HostCall>) -> HttpRequest {
     match <[HostCall; 1]>::try_from(calls) {
         Ok([HostCall { what: HostAction::Http(request), .. }]) => request,
         other => panic!("{other:?}"),
@@ -57,7 +54,7 @@ async fn a_request_is_reported_however_it_ends() {
     let arguments =
         format!(r#"{{"url":"http://127.0.0.1:{port}/path?query","method":"POST","body":"12345"}}"#);
     let time = Duration::from_millis(700);
-    let dropped = only(host_calls("net_try", &manifest, "request", &arguments, time).await);
+    let dropped = the_request(host_calls("net_try", &manifest, "request", &arguments, time).await);
     let expected = HttpRequest {
         method: "POST".to_owned(),
         scheme: "http",
@@ -69,7 +66,7 @@ async fn a_request_is_reported_however_it_ends() {
     };
     assert_eq!(dropped, expected, "the run ended first");
     let arguments = r#"{"url":"http://s-3cr3t-enough.example/","method":"s-3cr3t-enough"}"#;
-    let denied = only(host_calls("net_try", &manifest, "request", arguments, LONG).await);
+    let denied = the_request(host_calls("net_try", &manifest, "request", arguments, LONG).await);
     assert_eq!((denied.status, denied.error), (None, Some("HTTP-request-denied")));
     assert_eq!((&*denied.method, &*denied.host), ("[secret KEY]", "[secret KEY].example"));
 }
@@ -94,11 +91,10 @@ async fn a_sleep_and_a_socket_are_reported() {
 
 #[tokio::test]
 async fn lines_are_reported_without_secrets() {
-    let folder = Folder::with(&[("guest.wasm", "net_try")]);
-    folder.put("guest.toml", b"[secrets]\nAPI_KEY = { env = \"API_KEY\" }\n");
-    let snapshot = folder.load(&engine(&Settings { variable, ..settings() })).await;
+    let manifest = "[secrets]\nAPI_KEY = { env = \"API_KEY\" }\n";
+    let catalog = only(&engine(&Settings { variable, ..settings() }), "net_try", manifest).await;
     let recorder = Arc::new(Recorder::default());
-    run(tool(&snapshot.catalog, "leak"), r#"{"how":"print"}"#, recorder.clone()).await;
+    run(tool(&catalog, "leak"), r#"{"how":"print"}"#, recorder.clone()).await;
     let reports = format!("{:?}", recorder.reports.lock().expect("free"));
     assert!(reports.contains("Stderr") && reports.contains("[secret API_KEY]"), "{reports}");
     assert!(!reports.contains("s-3cr3t"), "{reports}");

@@ -1,11 +1,10 @@
 //! Recorded HTTP exchanges: a tape answers the requests of a run, or records how the network answered them.
 
-use crate::kit::{Folder, Recorder, engine, error, ok, run, settings, state, tool};
+use crate::kit::{self, Recorder, engine, error, ok, only, run, settings, tool};
 use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-use toolyard_engine::{PluginState, Settings};
+use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
 use toolyard_task::http_tape::{
     HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeOutcome, TapeRequest, TapeResponse,
@@ -18,7 +17,6 @@ struct Tape {
     answer: TapeAnswer,
     requests: Mutex<Vec<String>>,
     exchanges: Mutex<Vec<Arc<dyn TapeEntry>>>,
-    has_sockets: bool,
 }
 
 impl HttpTape for Tape {
@@ -34,7 +32,7 @@ impl HttpTape for Tape {
     }
 
     fn allows_sockets(&self) -> bool {
-        self.has_sockets
+        false
     }
 }
 
@@ -44,14 +42,11 @@ fn variable(_: &str) -> Option<OsString> {
 
 /// Runs a tool of `net_try` with a tape that has this answer.
 async fn with_tape(answer: TapeAnswer, manifest: &str, name: &str, arguments: &str) -> (Arc<Tape>, RunEnd) {
-    let folder = Folder::with(&[("guest.wasm", "net_try")]);
-    folder.put("guest.toml", manifest.as_bytes());
-    let snapshot = folder.load(&engine(&Settings { variable, ..settings() })).await;
-    assert_eq!(state(&snapshot, "guest.wasm"), &PluginState::Serving);
+    let catalog = only(&engine(&Settings { variable, ..settings() }), "net_try", manifest).await;
     let (requests, exchanges) = (Mutex::default(), Mutex::default());
-    let tape = Arc::new(Tape { answer, requests, exchanges, has_sockets: false });
+    let tape = Arc::new(Tape { answer, requests, exchanges });
     let context = Arc::new(Recorder { tape: Some(tape.clone()), ..Recorder::default() });
-    let end = run(tool(&snapshot.catalog, name), arguments, context).await;
+    let end = run(tool(&catalog, name), arguments, context).await;
     (tape, end)
 }
 
@@ -115,22 +110,8 @@ async fn a_tape_gets_no_secret() {
 }
 
 /// A server that answers each connection with these bytes.
-fn server(answer: Vec<u8>) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
-    let port = listener.local_addr().expect("bound").port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            let (mut head, mut piece) = (Vec::new(), [0; 1 << 10]);
-            while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-                let read = stream.read(&mut piece).expect("reads");
-                head.extend_from_slice(&piece[..read]);
-            }
-            // The client may have refused the rest.
-            drop(stream.write_all(&answer));
-        }
-    });
-    port
+async fn server(answer: Vec<u8>) -> u16 {
+    kit::server(move |_| (0, answer.clone())).await
 }
 
 /// Records one request to this port.
@@ -153,7 +134,7 @@ fn answer_with(body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_answer_of_the_network_is_recorded_without_secrets() {
-    let (outcome, end) = recorded(server(answer_with(&format!("{{\"k\":\"{SECRET}\"}}")))).await;
+    let (outcome, end) = recorded(server(answer_with(&format!("{{\"k\":\"{SECRET}\"}}"))).await).await;
     assert!(ok(&end).contains("\"status\":200"));
     let TapeOutcome::Response(response) = outcome else { panic!("{outcome:?}") };
     assert_eq!(response.status, 200);
@@ -166,18 +147,19 @@ async fn a_failure_is_recorded_by_its_name_and_the_rest_cannot_be_recorded() {
     let free = TcpListener::bind("127.0.0.1:0").expect("listens").local_addr().expect("bound").port();
     let (outcome, _) = recorded(free).await;
     assert_eq!(outcome, TapeOutcome::Failed("connection-refused"));
-    let (outcome, end) = recorded(server(answer_with(&"x".repeat(MAX_TAPE_BODY + 1)))).await;
+    let (outcome, end) = recorded(server(answer_with(&"x".repeat(MAX_TAPE_BODY + 1))).await).await;
     let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains("larger than 64 KiB"), "{why}");
     assert!(ok(&end).contains(&format!("\"bytes\":{}", MAX_TAPE_BODY + 1)), "the guest gets all of it");
-    let (outcome, _) = recorded(server(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome".to_vec())).await;
+    let (outcome, _) =
+        recorded(server(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome".to_vec()).await).await;
     let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains("the body of its answer ended with"), "{why}");
 }
 
 #[tokio::test]
 async fn raw_sockets_are_refused_to_a_run_without_the_network() {
-    let port = server(Vec::new());
+    let port = server(Vec::new()).await;
     let manifest = format!("[sockets]\ntcp = [\"127.0.0.1:{port}\", \"localhost:{port}\"]\n");
     for peer in ["127.0.0.1", "localhost"] {
         let order = format!(r#"{{"peer": "{peer}:{port}", "send": "x"}}"#);

@@ -7,13 +7,13 @@ mod world;
 
 use crate::kit::{Recorder, error, guest, ok, settings};
 use serde_json::json;
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use toolyard_engine::Settings;
+use toolyard_engine::{Engine, Settings};
 use toolyard_journal::{Entry, EntryKind};
 use toolyard_task::tool::CallInfo;
-use toolyard_task::wire::RawJson;
-use toolyard_task::{RunEnd, TaskId};
+use toolyard_task::{Catalog, RunContext as _, RunEnd, TaskId, Unattended};
 use world::{Kept, chances, frames, journal, run, run_by, serve_by, sink};
 
 #[tokio::test]
@@ -34,13 +34,8 @@ async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
             (1..first.len()).map(|chunks| first.cut(chunks)).find(|cut| in_doubt(cut)).expect("a request");
         let before = got.lock().expect("free").len();
         let (end, _) = run(&catalog, &arguments, &cut).await;
-        let RunEnd::Result { is_error: failed, result, .. } = &end else { panic!("{end:?}") };
-        assert_eq!(
-            (*failed, result.as_str().contains(says)),
-            (is_error, true),
-            "{word}: {}",
-            result.as_str()
-        );
+        let said = if is_error { error(&end) } else { ok(&end) };
+        assert!(said.contains(says), "{word}: {said}");
         assert_eq!(got.lock().expect("free").len() - before, sent, "{word}");
         let told = cut.doubts.lock().expect("free").clone();
         let expected = format!("POST http://127.0.0.1:{port}/0-0: {decision} by Manifest");
@@ -50,25 +45,33 @@ async fn a_request_in_doubt_meets_the_word_of_the_manifest() {
     }
 }
 
+const FIRST: &str = "first-secret-of-all";
+
+/// A host of a tool that resumes, whose secret `TOKEN` has this value.
+async fn with_token(manifest: &str, variable: fn(&str) -> Option<OsString>) -> (Arc<Engine>, Arc<Catalog>) {
+    let manifest = format!("{manifest}[secrets]\nTOKEN = {{ env = \"TOKEN\" }}\n");
+    let manifest = format!("[task]\ndurability = \"resume\"\n{manifest}");
+    serve_by(Settings { variable, ..settings() }, "chances", &guest("chances"), &manifest).await
+}
+
+/// All that is stored of a journal, as text.
+fn text_of(journal: &Kept) -> String {
+    let stored: Vec<u8> = journal.stored().iter().flat_map(|chunk| chunk.body.to_vec()).collect();
+    String::from_utf8_lossy(&stored).into_owned()
+}
+
 /// An exposed secret that is rotated while a task waits does not make it diverge, and no journal has its value.
 #[tokio::test]
 async fn the_journal_has_the_names_of_secrets_in_place_of_their_values() {
-    const FIRST: &str = "first-secret-of-all";
     let (port, got) = sink().await;
-    let manifest = format!(
-        "[task]\ndurability = \"resume\"\n[http]\nallow = [\"http://127.0.0.1:{port}\"]\n\
-         [secrets]\nTOKEN = {{ env = \"TOKEN\" }}\n"
-    );
+    let allow = format!("[http]\nallow = [\"http://127.0.0.1:{port}\"]\n");
     let order = json!({ "port": port, "steps": [{"post": 1}, {"ask": 1}] });
-    let component = guest("chances");
-    let serve = |variable| serve_by(Settings { variable, ..settings() }, "chances", &component, &manifest);
-    let (_engine, catalog) = serve(|_| Some(FIRST.into())).await;
+    let (_engine, catalog) = with_token(&allow, |_| Some(FIRST.into())).await;
     let first = Arc::new(Kept::default());
     let result = ok(&run(&catalog, &order, &first).await.0);
     assert!(result.contains("authorization: Bearer [secret TOKEN]"), "the server returned it: {result}");
-    let stored: Vec<u8> = first.stored().iter().flat_map(|chunk| chunk.body.to_vec()).collect();
-    assert!(!String::from_utf8_lossy(&stored).contains(FIRST));
-    let (_engine, catalog) = serve(|_| Some("another-token".into())).await;
+    assert!(!text_of(&first).contains(FIRST));
+    let (_engine, catalog) = with_token(&allow, |_| Some("another-token".into())).await;
     let again = run(&catalog, &order, &Kept::of(first.stored())).await.0;
     assert_eq!((ok(&again), got.lock().expect("free").len()), (result, 1));
 }
@@ -76,53 +79,22 @@ async fn the_journal_has_the_names_of_secrets_in_place_of_their_values() {
 /// The state that a run hands over may have secrets of the manifest (H7).
 #[tokio::test]
 async fn h_7_the_state_of_a_task_has_the_names_of_secrets_in_place_of_their_values() {
-    const FIRST: &str = "first-secret-of-all";
-    let manifest = "[task]\ndurability = \"resume\"\n[secrets]\nTOKEN = { env = \"TOKEN\" }\n";
     let order = json!({ "steps": [{"handOver": 1}] });
-    let component = guest("chances");
-    let serve = |variable| serve_by(Settings { variable, ..settings() }, "chances", &component, manifest);
-    let (_engine, catalog) = serve(|_| Some(FIRST.into())).await;
+    let (_engine, catalog) = with_token("", |_| Some(FIRST.into())).await;
     let journal = Arc::new(Kept::default());
-    // The host drops a run that has handed its state over.
-    let first = tokio::time::timeout(std::time::Duration::from_secs(20), async {
-        tokio::select! {
-            end = run_by(&catalog, &order, &journal, of_task()) => panic!("{:?}", end.0),
-            () = handed_over(&journal) => {}
-        }
-    });
-    first.await.expect("it hands its state over");
-    let stored: Vec<u8> = journal.stored().iter().flat_map(|chunk| chunk.body.to_vec()).collect();
-    let stored = String::from_utf8_lossy(&stored).into_owned();
+    let end = run_by(&catalog, &order, &journal, of_task()).await.0;
+    assert_eq!(end, RunEnd::Stopped, "the host drops a run that has handed its state over");
+    let stored = text_of(&journal);
     assert!(!stored.contains(FIRST) && stored.contains("TOKEN"), "{stored}");
-    let (_engine, catalog) = serve(|_| Some("another-token".into())).await;
+    let (_engine, catalog) = with_token("", |_| Some("another-token".into())).await;
     let again = run_by(&catalog, &order, &Kept::of(journal.stored()), of_task()).await.0;
     assert_eq!(ok(&again), "[true]");
 }
 
 /// The host of a task.
 fn of_task() -> Recorder {
-    let info = CallInfo {
-        task: Some(TaskId(uuid::Uuid::from_u128(7))),
-        attempt: 1,
-        deadline: None,
-        client_capabilities: RawJson::empty_object(),
-        trace: None,
-    };
+    let info = CallInfo { task: Some(TaskId(uuid::Uuid::from_u128(7))), ..Unattended.info() };
     Recorder { info: Some(info), ..Recorder::default() }
-}
-
-/// Waits until the only chunk is the beginning of a run with a state.
-async fn handed_over(journal: &Kept) {
-    loop {
-        let begins = frames(&journal.stored()).iter().any(|frame| match frame.entry() {
-            Ok(Entry::Begin(begin)) => String::from_utf8_lossy(&begin).contains("\"state\""),
-            _ => false,
-        });
-        if begins {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
 }
 
 /// The operator may change the manifest of a tool whose tasks wait.

@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
 use toolyard_task::permission::WhyNot;
 use toolyard_task::provider::{ProviderAnswer, Retrieval, RetrievalEnd};
 use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report, RunUsage};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{AccessRequest, AskError, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, Tool};
+use toolyard_task::{
+    AccessRequest, AskError, Catalog, HttpTape, NotPermitted, RunContext, RunEnd, RunJournal, Tool,
+    Unattended,
+};
 
 /// Longer than any operation takes on the slowest machine. Only a failing test reaches it.
 pub const BOUND: Duration = Duration::from_secs(60);
@@ -193,6 +198,33 @@ pub fn error(end: &RunEnd) -> String {
     text
 }
 
+/// A server that answers each connection with the bytes that `answer` makes of the head of a request, after so many
+/// milliseconds. Its port.
+pub async fn server(answer: impl Fn(&str) -> (u64, Vec<u8>) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let (mut head, mut piece) = (Vec::new(), [0; 1 << 10]);
+                while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                    match stream.read(&mut piece).await {
+                        Ok(0) | Err(_) => return,
+                        Ok(count) => head.extend_from_slice(&piece[..count]),
+                    }
+                }
+                let (time, bytes) = answer(&String::from_utf8_lossy(&head));
+                tokio::time::sleep(Duration::from_millis(time)).await;
+                // The client may have refused the rest.
+                drop(stream.write_all(&bytes).await);
+            });
+        }
+    });
+    port
+}
+
 /// Waits until `condition` returns a value.
 pub async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
@@ -216,6 +248,8 @@ pub struct Recorder {
     pub answer: Option<String>,
     /// Whether questions are never answered.
     pub hangs: bool,
+    /// Looks at questions before they are answered.
+    pub on_ask: Option<Box<dyn Fn(&[AskedQuestion]) + Send + Sync>>,
     pub info: Option<CallInfo>,
     pub begun: AtomicBool,
     /// Whether the client knows the error code for a missing capability.
@@ -226,6 +260,7 @@ pub struct Recorder {
     pub wanted: Mutex<Vec<AccessRequest>>,
     /// Answers the HTTP requests of the run.
     pub tape: Option<Arc<dyn HttpTape>>,
+    pub journal: Option<Arc<dyn RunJournal>>,
 }
 
 impl Recorder {
@@ -249,17 +284,15 @@ impl RunContext for Recorder {
     }
 
     fn info(&self) -> CallInfo {
-        self.info.clone().unwrap_or(CallInfo {
-            task: None,
-            attempt: 1,
-            deadline: Some(Timestamp(0)),
-            client_capabilities: RawJson::empty_object(),
-            trace: None,
-        })
+        self.info.clone().unwrap_or(CallInfo { deadline: Some(Timestamp(0)), ..Unattended.info() })
     }
 
     fn http_tape(&self) -> Option<&dyn HttpTape> {
         self.tape.as_deref()
+    }
+
+    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
+        self.journal.clone()
     }
 
     fn tells_missing_capabilities(&self) -> bool {
@@ -268,6 +301,7 @@ impl RunContext for Recorder {
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         self.asked.lock().expect("free").extend(questions.clone());
+        self.on_ask.iter().for_each(|look| look(&questions));
         if self.hangs {
             std::future::pending::<()>().await;
         }

@@ -12,7 +12,6 @@ mod journal;
 mod kit;
 mod limits;
 mod mutation;
-mod permissions;
 mod provider;
 mod provider_hostile;
 mod refusals;

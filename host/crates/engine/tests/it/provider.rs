@@ -74,9 +74,7 @@ async fn a_failure_is_the_guests_own_or_names_what_failed() {
     let catalog = library("").await;
     assert_eq!(failure(&catalog, read("book:/forbidden")).await.message, "not this one");
     let error = failure(&catalog, prompt("unable", "{}")).await;
-    assert_eq!(error.code, -32603);
-    assert!(error.message.contains("prompt `unable`"), "{error}");
-    assert_eq!(value(&error.data.expect("data")), json!({"requiredCapabilities": {"sampling": {}}}));
+    assert!(error.code == -32603 && error.message.contains("prompt `unable`"), "{error}");
     // No tool is called, so none is named.
     let ProviderAnswer::Contents(Some(info)) = retrieve(&catalog, read("book:/info")).await else { panic!() };
     let text = value(&info)["contents"][0]["text"].as_str().expect("text").to_owned();
@@ -140,8 +138,6 @@ async fn a_check_tells_of_resources_prompts_and_completion() {
     let found = engine.check(&folder.file("library.wasm")).await.expect("a plugin");
     assert!(found.tools.is_empty() && found.has_resources && found.has_completion);
     assert_eq!(found.prompts[0].name, "recommend");
-    let arguments = found.prompts[0].arguments.iter().map(|argument| (&*argument.name, argument.required));
-    assert_eq!(arguments.collect::<Vec<_>>(), [("genre", true), ("mood", false)]);
     let found = engine.check(&folder.file("add.wasm")).await.expect("a plugin");
     assert!(found.prompts.is_empty() && !found.has_resources && !found.has_completion);
 }

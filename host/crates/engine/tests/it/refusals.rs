@@ -60,18 +60,14 @@ async fn files_that_are_no_plugins() {
 
 #[tokio::test]
 async fn components_whose_tools_are_wrong() {
-    let cases = [
-        ("dup", "two tools are called `twin`"),
-        ("list_trap", "`list-tools` failed: The function `list-tools` trapped"),
-        ("list_spin", "`list-tools` took longer than 100ms"),
-    ];
-    let files: Vec<(String, &str)> = cases.iter().map(|(name, _)| (format!("{name}.wasm"), *name)).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(file, name)| (file.as_str(), *name)).collect();
-    let folder = Folder::with(&files);
+    let folder = Folder::with(&[("trap.wasm", "list_trap"), ("spin.wasm", "list_spin")]);
     let engine = engine(&Settings { list_time: Duration::from_millis(100), ..settings() });
     let snapshot = folder.load(&engine).await;
-    for (name, says) in cases {
-        let why = why(&snapshot, &format!("{name}.wasm"));
+    for (file, says) in [
+        ("trap.wasm", "`list-tools` failed: The function `list-tools` trapped"),
+        ("spin.wasm", "`list-tools` took longer than 100ms"),
+    ] {
+        let why = why(&snapshot, file);
         assert!(why.contains(says), "{why}");
     }
 }
@@ -82,6 +78,7 @@ async fn manifests_that_are_wrong() {
     for (manifest, says) in [
         (&b"[tools.ad]\nenabled = true"[..], "`tools.ad`: the plugin has no such tool; the nearest is `add`"),
         (b"\xff", "UTF-8"),
+        (b"[limits]\nmemory = \"64KiB\"", "MiB of memory, and `limits.memory` is 64.0 KiB"),
     ] {
         let folder = Folder::with(&[("add.wasm", "add")]);
         folder.put("add.toml", manifest);
@@ -92,7 +89,7 @@ async fn manifests_that_are_wrong() {
 
 #[tokio::test]
 async fn a_check_reports_what_a_folder_would_load() {
-    let folder = Folder::with(&[("probe.wasm", "probe"), ("dup.wasm", "dup")]);
+    let folder = Folder::with(&[("probe.wasm", "probe")]);
     folder.put(
         "probe.toml",
         b"prefix = \"p\"\n[limits]\nmemory = \"16MiB\"\n[env]\nA = \"1\"\n[tools.echo]\ntask-support = \"optional\"",
@@ -118,32 +115,19 @@ async fn a_check_reports_what_a_folder_would_load() {
     folder.put("files.toml", b"[http]\nallow = [\"api.example.com:8080\"]");
     folder.put("files.wasm", &guest("files"));
     let files = engine.check(&folder.file("files.wasm")).await.expect("a plugin");
-    assert!(
-        files.grants.imports_used.contains(&ImportUse::Files)
-            && !files.grants.imports_used.contains(&ImportUse::Http),
-        "{:?}",
-        files.grants.imports_used
-    );
-    assert_eq!(
-        (files.grants.granted, files.grants.hosts),
-        (vec![ImportUse::Http], vec!["api.example.com:8080".to_owned()])
-    );
     folder.put("fetch.wasm", &guest("fetch"));
     let fetch = engine.check(&folder.file("fetch.wasm")).await.expect("a plugin");
-    assert!(
-        fetch.grants.imports_used.contains(&ImportUse::Http)
-            && !fetch.grants.imports_used.contains(&ImportUse::Files),
-        "{:?}",
-        fetch.grants.imports_used
-    );
-    let error = engine.check(&folder.file("dup.wasm")).await.expect_err("refused");
-    assert_eq!(error.to_string(), "dup.wasm: two tools are called `twin`");
-    assert!(
-        engine
-            .check(&folder.file("none.wasm"))
-            .await
-            .expect_err("missing")
-            .to_string()
-            .contains("no such file")
-    );
+    for (found, uses, not) in
+        [(&files, ImportUse::Files, ImportUse::Http), (&fetch, ImportUse::Http, ImportUse::Files)]
+    {
+        let used = &found.grants.imports_used;
+        assert!(used.contains(&uses) && !used.contains(&not), "{used:?}");
+    }
+    assert_eq!(files.grants.granted, [ImportUse::Http]);
+    assert_eq!(files.grants.hosts, ["api.example.com:8080"]);
+    folder.put("text.wasm", b"hello");
+    for (file, says) in [("text.wasm", "it is text"), ("none.wasm", "no such file")] {
+        let error = engine.check(&folder.file(file)).await.expect_err(file).to_string();
+        assert!(error.starts_with(&format!("{file}: ")) && error.contains(says), "{error}");
+    }
 }

@@ -214,32 +214,6 @@ async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_serves_a_name_keeps_it_until_it_goes() {
-    let (folder, mut watched) = Watched::one("m.wasm", "versioned_v1").await;
-    folder.replace("a.wasm", &guest("versioned_v2"));
-    let collided = watched.next().await;
-    assert_eq!(state(collided, "m.wasm"), &PluginState::Serving);
-    assert!(why(collided, "a.wasm").contains("both m.wasm and a.wasm"));
-    folder.remove("m.wasm");
-    let alone = watched.next().await;
-    assert_eq!(state(alone, "a.wasm"), &PluginState::Serving);
-    assert_eq!(ok(&call(&alone.catalog, "version", "{}").await), "v2");
-
-    // A new version that claims another plugin's name is rejected; the previous one continues.
-    folder.replace("b.wasm", &guest("add"));
-    watched.until("add", |now| now.catalog.get("add").is_some()).await;
-    folder.replace("b.wasm", &guest("versioned_v2"));
-    let kept = watched.next().await;
-    assert!(matches!(state(kept, "b.wasm"), PluginState::KeptPrevious { .. }), "{kept:?}");
-    assert!(kept.catalog.get("add").is_some());
-    folder.remove("a.wasm");
-    let freed = watched.next().await;
-    assert_eq!(state(freed, "b.wasm"), &PluginState::Serving);
-    assert_eq!(ok(&call(&freed.catalog, "version", "{}").await), "v2");
-    watched.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_folder_may_be_missing_appear_and_be_replaced() {
     let engine = engine(&settings());
     let home = Folder::new();

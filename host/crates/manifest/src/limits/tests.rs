@@ -43,10 +43,3 @@ fn every_default_lies_between_its_bounds_and_every_row_sets_its_own_figure() {
         }
     }
 }
-
-#[test]
-fn figures_are_shown_in_their_unit() {
-    assert_eq!(Unit::Bytes.show(64 * MIB), "64.0 MiB");
-    assert_eq!(Unit::Count.show(3), "3");
-    assert_eq!(Unit::Time.show(90_500), "1m 30s 500ms");
-}

@@ -1,5 +1,4 @@
 use super::*;
-use futures_util::task::noop_waker;
 use std::collections::BTreeMap;
 
 const TICK: Duration = Duration::from_millis(1);
@@ -9,6 +8,13 @@ struct Busy {
     name: &'static str,
     runner: ScheduledRun,
     turn: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Busy {
+    /// Whether it has its turn.
+    fn has_turn(&mut self) -> bool {
+        self.turn.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
 }
 
 fn share(name: &str, weight: u32) -> CpuShare {
@@ -25,11 +31,9 @@ fn busy(scheduler: &Arc<CpuScheduler>, name: &'static str, weight: u32) -> Busy 
 /// next turn. Counts the turns of each account.
 fn play(busy: &mut [Busy], rounds: usize) -> BTreeMap<&'static str, u32> {
     let mut turns = BTreeMap::new();
-    let waker = noop_waker();
-    let mut cx = Context::from_waker(&waker);
     for _ in 0..rounds {
         for one in &mut *busy {
-            if one.turn.as_mut().poll(&mut cx).is_ready() {
+            if one.has_turn() {
                 *turns.entry(one.name).or_default() += 1;
                 one.turn = Box::pin(one.runner.turn(TICK));
             }
@@ -72,22 +76,20 @@ fn a_newcomer_neither_owes_nor_has_saved_up() {
 #[test]
 fn turns_come_back_from_who_rests_and_from_who_is_dropped() {
     let scheduler = CpuScheduler::new(1);
-    let waker = noop_waker();
-    let mut cx = Context::from_waker(&waker);
     let mut first = busy(&scheduler, "a", 1);
-    assert!(first.turn.as_mut().poll(&mut cx).is_pending(), "never at once");
+    assert!(!first.has_turn(), "never at once");
     let mut second = busy(&scheduler, "b", 1);
-    assert!(second.turn.as_mut().poll(&mut cx).is_pending());
-    assert!(first.turn.as_mut().poll(&mut cx).is_ready());
-    assert!(second.turn.as_mut().poll(&mut cx).is_pending(), "one at a time");
+    assert!(!second.has_turn());
+    assert!(first.has_turn());
+    assert!(!second.has_turn(), "one at a time");
     first.runner.rest();
     first.runner.rest();
-    assert!(second.turn.as_mut().poll(&mut cx).is_ready());
+    assert!(second.has_turn());
     let mut third = busy(&scheduler, "c", 1);
-    assert!(third.turn.as_mut().poll(&mut cx).is_pending());
-    assert!(third.turn.as_mut().poll(&mut cx).is_pending());
+    assert!(!third.has_turn());
+    assert!(!third.has_turn());
     drop(second);
-    assert!(third.turn.as_mut().poll(&mut cx).is_ready());
+    assert!(third.has_turn());
     drop((first, third));
     let state = scheduler.state.lock();
     assert_eq!((state.free, state.accounts.len()), (1, 0));
@@ -96,14 +98,12 @@ fn turns_come_back_from_who_rests_and_from_who_is_dropped() {
 #[test]
 fn who_leaves_while_called_passes_the_turn_on() {
     let scheduler = CpuScheduler::new(1);
-    let waker = noop_waker();
-    let mut cx = Context::from_waker(&waker);
     let mut called = busy(&scheduler, "a", 1);
-    assert!(called.turn.as_mut().poll(&mut cx).is_pending());
+    assert!(!called.has_turn());
     let mut waits = busy(&scheduler, "b", 1);
-    assert!(waits.turn.as_mut().poll(&mut cx).is_pending());
+    assert!(!waits.has_turn());
     let mut gone = busy(&scheduler, "b", 1);
-    assert!(gone.turn.as_mut().poll(&mut cx).is_pending());
+    assert!(!gone.has_turn());
     drop((called, gone));
-    assert!(waits.turn.as_mut().poll(&mut cx).is_ready());
+    assert!(waits.has_turn());
 }

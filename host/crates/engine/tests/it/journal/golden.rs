@@ -59,8 +59,8 @@ async fn journals_of_earlier_builds_are_repeated_to_the_same_result() {
         let kept = Kept::of(chunks.clone());
         let (end, context) = run(&catalog, &json!({}), &kept).await;
         assert_eq!(ok(&end), result, "format {format}");
-        assert!(context.inner.asked.lock().expect("free").is_empty(), "it was answered then");
-        assert!(context.inner.reports.lock().expect("free").is_empty(), "it was logged then");
+        assert!(context.asked.lock().expect("free").is_empty(), "it was answered then");
+        assert!(context.reports.lock().expect("free").is_empty(), "it was logged then");
         assert_eq!(kept.stored(), chunks, "a repetition of an ended run records nothing");
     }
 }

@@ -1,20 +1,18 @@
 //! The world of runs with a journal: journals in memory, hosts, and what the runs do to the outside.
 
-use crate::kit::{BOUND, Folder, Recorder, engine, guest, settings, start, state};
+use crate::kit::{BOUND, Folder, Recorder, engine, guest, server, settings, start, state};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use toolyard_engine::{Engine, PluginState, Settings};
 use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, Divergence, DoubtDecision, Entry, Frame};
 use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeEntry, TapeRequest, TapeResponse};
-use toolyard_task::tool::{AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::tool::AskedQuestion;
 use toolyard_task::wire::RawJson;
-use toolyard_task::{AskError, Catalog, JournalLost, RunContext, RunEnd, RunJournal};
+use toolyard_task::{Catalog, JournalLost, RunEnd, RunJournal};
 
 /// A journal in memory.
 #[derive(Default)]
@@ -64,13 +62,12 @@ impl RunJournal for Kept {
     }
 
     async fn sleep_until(&self, _time_ms: u64) {
-        self.park().await;
+        self.park().await
     }
 
     async fn continue_with(&self, begin: Chunk) -> JournalLost {
         *self.chunks.lock().expect("free") = vec![begin];
-        // The host drops the run.
-        std::future::pending().await
+        self.park().await
     }
 
     fn live(&self) {
@@ -91,7 +88,7 @@ impl RunJournal for Kept {
 
 impl Kept {
     /// Has the run dropped.
-    async fn park(&self) {
+    async fn park<T>(&self) -> T {
         self.parked.notify_one();
         std::future::pending().await
     }
@@ -133,63 +130,17 @@ pub fn journal<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<Chunk> {
     vec![writer.finish(u64::try_from(now).expect("a time"), 0)]
 }
 
-/// A run with this journal, which answers each question unless it parks.
-pub struct WithJournal {
-    pub journal: Arc<Kept>,
-    pub inner: Recorder,
+/// A tape for the requests of a run with this journal.
+struct JournaledTape {
+    journal: Arc<Kept>,
+    tape: Arc<dyn HttpTape>,
 }
 
-#[async_trait]
-impl RunContext for WithJournal {
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    fn report(&self, report: Report) {
-        self.inner.report(report);
-    }
-
-    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        let is_of_these = |entry: &Entry<'_>| match entry {
-            Entry::Ask { questions: stored, .. } => {
-                stored.iter().map(|it| it.key).eq(questions.iter().map(|it| &it.key))
-            }
-            _ => false,
-        };
-        assert!(self.journal.has_durable(is_of_these), "a question left before it was stored");
-        let answers = self.inner.ask(questions).await;
-        if self.journal.parks {
-            self.journal.park().await;
-        }
-        answers
-    }
-
-    async fn begin_task(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn effects(&self) -> Result<(), AskError> {
-        Ok(())
-    }
-
-    fn info(&self) -> CallInfo {
-        self.inner.info()
-    }
-
-    fn journal(&self) -> Option<Arc<dyn RunJournal>> {
-        Some(self.journal.clone())
-    }
-
-    fn http_tape(&self) -> Option<&dyn HttpTape> {
-        self.inner.tape.as_ref().map(|_| self as &dyn HttpTape)
-    }
-}
-
-impl HttpTape for WithJournal {
+impl HttpTape for JournaledTape {
     fn answer(&self, request: &TapeRequest<'_>) -> TapeAnswer {
         let is_this = |entry: &Entry<'_>| matches!(entry, Entry::Request { uri, .. } if *uri == request.url);
         assert!(self.journal.has_durable(is_this), "{} left before it was stored", request.url);
-        self.inner.tape.as_ref().expect("a tape").answer(request)
+        self.tape.answer(request)
     }
 
     fn record(&self, _exchange: Arc<dyn TapeEntry>) {}
@@ -228,7 +179,7 @@ pub async fn serve_by(
 }
 
 /// The run of the only tool with this journal, whose requests go to the network.
-pub async fn run(catalog: &Catalog, arguments: &Value, journal: &Arc<Kept>) -> (RunEnd, Arc<WithJournal>) {
+pub async fn run(catalog: &Catalog, arguments: &Value, journal: &Arc<Kept>) -> (RunEnd, Arc<Recorder>) {
     run_with(catalog, arguments, journal, None).await
 }
 
@@ -238,19 +189,39 @@ pub async fn run_with(
     arguments: &Value,
     journal: &Arc<Kept>,
     tape: Option<Arc<dyn HttpTape>>,
-) -> (RunEnd, Arc<WithJournal>) {
+) -> (RunEnd, Arc<Recorder>) {
     let answer = Some(r#"{"action":"accept","content":{"n":3}}"#.to_owned());
     run_by(catalog, arguments, journal, Recorder { answer, tape, ..Recorder::default() }).await
 }
 
-/// The run of the only tool with this journal, for this host.
+/// The run of the only tool with this journal, for this host, which answers each question unless the run parks.
 pub async fn run_by(
     catalog: &Catalog,
     arguments: &Value,
     journal: &Arc<Kept>,
     inner: Recorder,
-) -> (RunEnd, Arc<WithJournal>) {
-    let context = Arc::new(WithJournal { journal: journal.clone(), inner });
+) -> (RunEnd, Arc<Recorder>) {
+    let kept = journal.clone();
+    let on_ask = move |questions: &[AskedQuestion]| {
+        let is_of_these = |entry: &Entry<'_>| match entry {
+            Entry::Ask { questions: stored, .. } => {
+                stored.iter().map(|it| it.key).eq(questions.iter().map(|it| &it.key))
+            }
+            _ => false,
+        };
+        assert!(kept.has_durable(is_of_these), "a question left before it was stored");
+        if kept.parks {
+            kept.parked.notify_one();
+        }
+    };
+    let journaled = |tape| Arc::new(JournaledTape { journal: journal.clone(), tape }) as Arc<dyn HttpTape>;
+    let context = Arc::new(Recorder {
+        tape: inner.tape.map(journaled),
+        hangs: journal.parks,
+        on_ask: Some(Box::new(on_ask)),
+        journal: Some(journal.clone()),
+        ..inner
+    });
     let arguments = RawJson::parse(arguments.to_string()).expect("JSON");
     let tool = catalog.tools().next().expect("a tool");
     let run = start(tool, arguments, context.clone());
@@ -285,38 +256,19 @@ impl HttpTape for Server {
 
 /// A server that counts the bodies that it gets, and answers each with a number that never repeats.
 pub async fn sink() -> (u64, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
     let got = Arc::new(Mutex::new(Vec::new()));
     let counted = got.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let counted = counted.clone();
-            tokio::spawn(async move {
-                let mut bytes = Vec::new();
-                let mut piece = [0; 1024];
-                // The path names the body.
-                while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
-                    match stream.read(&mut piece).await {
-                        Ok(0) | Err(_) => return,
-                        Ok(count) => bytes.extend(&piece[..count]),
-                    }
-                }
-                let head = String::from_utf8_lossy(&bytes).into_owned();
-                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                let number = {
-                    let mut counted = counted.lock().expect("free");
-                    counted.push(path);
-                    counted.len()
-                };
-                tokio::time::sleep(std::time::Duration::from_millis((number as u64 * 7) % 20)).await;
-                // With the credentials that came.
-                let sent = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
-                let body = format!("answer {number}{sent}");
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-                drop(stream.write_all(head.as_bytes()).await);
-            });
-        }
-    });
+    let port = server(move |head| {
+        let mut counted = counted.lock().expect("free");
+        // The path names the body.
+        counted.push(head.split(' ').nth(1).unwrap_or_default().to_owned());
+        let number = counted.len();
+        // With the credentials that came.
+        let sent = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
+        let body = format!("answer {number}{sent}");
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        ((number as u64 * 7) % 20, answer.into_bytes())
+    })
+    .await;
     (u64::from(port), got)
 }

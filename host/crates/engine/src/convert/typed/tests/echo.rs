@@ -1,7 +1,7 @@
 //! Random values through real components that return their arguments, one component for each type.
 
 use super::super::Functions;
-use super::super::shape::{Case, Shape};
+use super::super::shape::{Case, Field, Shape};
 use super::arbitrary;
 use crate::component::componentize::componentize;
 use crate::settings::Settings;
@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::fmt::Write as _;
-use std::path::Path;
 use toolyard_task::wire::RawJson;
 use wasmtime::Store;
 use wasmtime::component::{Component, Linker, Val};
@@ -40,77 +39,67 @@ const CORE: &str = r#"(module
 
 /// Writes the declarations that a type needs and returns the text that refers to it.
 fn wit(shape: &Shape, out: &mut String, count: &mut usize) -> String {
-    let mut named = |out: &mut String, kind: &str, body: String| {
-        *count += 1;
-        let _ = writeln!(out, "  {kind} t{count} {{ {body} }}");
-        format!("t{count}")
-    };
-    match shape {
-        Shape::List(item) => format!("list<{}>", wit(item, out, count)),
-        Shape::Option(some) => format!("option<{}>", wit(some, out, count)),
+    let (kind, body) = match shape {
+        Shape::List(item) => return format!("list<{}>", wit(item, out, count)),
+        Shape::Option(some) => return format!("option<{}>", wit(some, out, count)),
         Shape::Tuple(items) => {
             let items: Vec<String> = items.iter().map(|item| wit(item, out, count)).collect();
-            format!("tuple<{}>", items.join(", "))
-        }
-        Shape::Record(fields) => {
-            let mut body = String::new();
-            for field in fields {
-                let shape = wit(&field.shape, out, count);
-                let _ = write!(body, "{}: {shape}, ", field.name);
-            }
-            *count += 1;
-            let _ = writeln!(out, "  record t{count} {{ {body} }}");
-            format!("t{count}")
-        }
-        Shape::Variant(cases) => {
-            let mut body = String::new();
-            for case in cases {
-                let payload = case.payload.as_ref().map(|payload| wit(payload, out, count));
-                let payload = payload.map_or(String::new(), |payload| format!("({payload})"));
-                let _ = write!(body, "{}{payload}, ", case.name);
-            }
-            *count += 1;
-            let _ = writeln!(out, "  variant t{count} {{ {body} }}");
-            format!("t{count}")
+            return format!("tuple<{}>", items.join(", "));
         }
         Shape::Result(cases) => {
-            let mut payload = |case: &Case| {
-                case.payload.as_ref().map_or_else(|| "_".to_owned(), |payload| wit(payload, out, count))
+            let mut payload = |case: &Case| case.payload.as_ref().map(|payload| wit(payload, out, count));
+            return match (payload(&cases[0]), payload(&cases[1])) {
+                (None, None) => "result".to_owned(),
+                (Some(ok), None) => format!("result<{ok}>"),
+                (ok, Some(err)) => format!("result<{}, {err}>", ok.as_deref().unwrap_or("_")),
             };
-            match (payload(&cases[0]), payload(&cases[1])) {
-                (ok, err) if ok == "_" && err == "_" => "result".to_owned(),
-                (ok, err) if err == "_" => format!("result<{ok}>"),
-                (ok, err) => format!("result<{ok}, {err}>"),
-            }
         }
-        Shape::Enum(names) => named(out, "enum", names.join(", ")),
-        Shape::Flags(names) => named(out, "flags", names.join(", ")),
-        other => other.to_string(),
-    }
+        Shape::Record(fields) => {
+            let field = |field: &Field| format!("{}: {}, ", field.name, wit(&field.shape, out, count));
+            ("record", fields.iter().map(field).collect())
+        }
+        Shape::Variant(cases) => {
+            let case = |case: &Case| match &case.payload {
+                None => format!("{}, ", case.name),
+                Some(payload) => format!("{}({}), ", case.name, wit(payload, out, count)),
+            };
+            ("variant", cases.iter().map(case).collect())
+        }
+        Shape::Enum(names) => ("enum", names.join(", ")),
+        Shape::Flags(names) => ("flags", names.join(", ")),
+        other => return other.to_string(),
+    };
+    *count += 1;
+    let _ = writeln!(out, "  {kind} t{count} {{ {body} }}");
+    format!("t{count}")
 }
 
-/// A component whose `echo` takes and returns a tuple of a value of the type and padding.
-fn component(shape: &Shape, dir: &Path) -> Vec<u8> {
+/// A package whose `echo` takes and returns a tuple of a value of the type and padding.
+fn echo(shape: &Shape) -> String {
     let mut types = String::new();
     let used = wit(shape, &mut types, &mut 0);
-    let wit = format!(
+    format!(
         "package a:b;\ninterface echo {{\n{types}  echo: func(v: tuple<{used}, {PADDING}>) -> tuple<{used}, {PADDING}>;\n}}\nworld w {{ export echo; }}\n"
-    );
-    std::fs::write(dir.join("w.wit"), &wit).expect("written");
-    let core = wat::parse_str(CORE).expect("parses");
-    componentize(&core, Some((dir, None))).unwrap_or_else(|why| panic!("{why}\n{wit}"))
+    )
+}
+
+/// The component that this core module becomes in the world of this package.
+fn component(wit: &str, core: &str) -> Vec<u8> {
+    let dir = tempfile::tempdir().expect("made");
+    std::fs::write(dir.path().join("w.wit"), wit).expect("written");
+    let core = wat::parse_str(core).expect("parses");
+    componentize(&core, Some((dir.path(), None))).unwrap_or_else(|why| panic!("{why}\n{wit}"))
 }
 
 #[test]
 fn values_of_random_types_come_back_from_real_components() {
     let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
-    let dir = tempfile::tempdir().expect("made");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("starts");
     let mut runner =
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
     for _ in 0..TYPES {
         let shape = arbitrary::shape(false).new_tree(&mut runner).expect("made").current();
-        let bytes = component(&shape, dir.path());
+        let bytes = component(&echo(&shape), CORE);
         let component = Component::new(&engine, &bytes).expect("compiles");
         let (functions, declared) =
             Functions::of(&engine, &component, &bytes, &Settings::default()).expect("it is a tool");
@@ -155,19 +144,16 @@ fn values_of_random_types_come_back_from_real_components() {
 fn the_functions_of_a_component_are_bounded_together() {
     const FUNCTIONS: usize = 40;
     let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
-    let dir = tempfile::tempdir().expect("made");
     let fields: String = (0..3_000).map(|field| format!("a{field}: bool, ")).collect();
     let functions: String = (0..FUNCTIONS).map(|number| format!("g{number}: func(v: r);\n")).collect();
     let wit = format!(
         "package a:b;\ninterface many {{\nrecord r {{ {fields} }}\n{functions}}}\nworld w {{ export many; }}\n"
     );
-    std::fs::write(dir.path().join("w.wit"), wit).expect("written");
     let exports: String =
         (0..FUNCTIONS).map(|number| format!("(func (export \"a:b/many#g{number}\") (param i32))")).collect();
     let core =
         CORE.replace("(func (export \"a:b/echo#echo\") (param i32) (result i32) local.get 0)", &exports);
-    let core = wat::parse_str(core).expect("parses");
-    let bytes = componentize(&core, Some((dir.path(), None))).expect("a component");
+    let bytes = component(&wit, &core);
     let component = Component::new(&engine, &bytes).expect("compiles");
     let (functions, declared) =
         Functions::of(&engine, &component, &bytes, &Settings::default()).expect("some are tools");
