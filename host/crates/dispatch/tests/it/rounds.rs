@@ -139,26 +139,37 @@ async fn an_answer_without_a_state_permits_nothing() {
     assert!(text(&answered).contains("sent") && !text(&answered).contains("not sent"));
 }
 
-/// 26M-6: of all requests that use one state, only one has effects.
-#[tokio::test]
-async fn a_state_leads_to_effects_once() {
-    let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
-    let body = effects.clone();
-    let affects = tool("t", move |context: Arc<dyn RunContext>| {
-        let effects = body.clone();
+/// Asks these, then has an effect, which is counted, and then asks the last, if there is one.
+fn affects(
+    effects: &Arc<AtomicU32>,
+    before: &'static [&'static str],
+    last: Option<&'static str>,
+) -> Arc<dyn Tool> {
+    let effects = effects.clone();
+    tool("t", move |context: Arc<dyn RunContext>| {
+        let effects = effects.clone();
         async move {
-            if let Err(error) = context.ask(vec![question("a")]).await {
-                return done(&format!("{error:?}"));
+            for key in before {
+                if let Err(error) = context.ask(vec![question(key)]).await {
+                    return done(&format!("{error:?}"));
+                }
             }
             context.effects().await.expect("nothing stands against it");
             effects.fetch_add(1, Ordering::SeqCst);
-            match context.ask(vec![question("b")]).await {
+            let Some(key) = last else { return done("done") };
+            match context.ask(vec![question(key)]).await {
                 Err(AskError::TooLate) => done("too late"),
                 other => done(&format!("{other:?}")),
             }
         }
-    });
-    let dispatch = dispatch(&store, store.clone(), vec![affects]);
+    })
+}
+
+/// 26M-6: of all requests that use one state, only one has effects.
+#[tokio::test]
+async fn a_state_leads_to_effects_once() {
+    let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
+    let dispatch = dispatch(&store, store.clone(), vec![affects(&effects, &["a"], Some("b"))]);
     let caller = client();
     let first = asked(round(&dispatch, &caller, None, &[]).await);
     let attempts = (0..8).map(|_| round(&dispatch, &caller, Some(&first.state), &[("a", YES)]));
@@ -185,21 +196,7 @@ async fn a_state_leads_to_effects_once() {
 #[tokio::test]
 async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
-    let body = effects.clone();
-    let affects = tool("t", move |context: Arc<dyn RunContext>| {
-        let effects = body.clone();
-        async move {
-            for key in ["a", "b"] {
-                if let Err(error) = context.ask(vec![question(key)]).await {
-                    return done(&format!("{error:?}"));
-                }
-            }
-            context.effects().await.expect("nothing stands against it");
-            effects.fetch_add(1, Ordering::SeqCst);
-            done("done")
-        }
-    });
-    let dispatch = dispatch(&store, store.clone(), vec![affects]);
+    let dispatch = dispatch(&store, store.clone(), vec![affects(&effects, &["a", "b"], None)]);
     let caller = client();
     let round = async |state: &str, key: &str| round(&dispatch, &caller, Some(state), &[(key, YES)]).await;
     let first = asked(self::round(&dispatch, &caller, None, &[]).await);
