@@ -218,8 +218,9 @@ async fn a_change_of_a_task_is_counted_for_those_who_look_at_many() {
     let before = *changes.borrow();
     tasks_of(&house.dispatch).await.task(&caller("a"), &mine[0].id.to_string()).await.expect("is there");
     assert_eq!(*changes.borrow(), before, "a read changes nothing");
-    let cancelled = tasks_of(&house.dispatch).await.cancel_task(&Caller::operator(), &mine[0].id.to_string());
-    cancelled.await.expect("is live");
+    let id = mine[0].id.to_string();
+    let cancelled = tasks_of(&house.dispatch).await.cancel_task(&Caller::operator(), &id).await;
+    cancelled.expect("is live");
     assert!(changes.has_changed().expect("the host is there"));
     assert!(*changes.borrow_and_update() > before);
     let load = house.dispatch.load();
