@@ -5,8 +5,8 @@ use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{Owner, Timestamp};
 use toolyard_store_contract::searching::asked;
 use toolyard_store_contract::{ManualClock, START, change, created, owner, result, task};
+use toolyard_task::Event;
 use toolyard_task::node::NodeStore as _;
-use toolyard_task::{Event, Outcome};
 
 const SETTINGS: Settings = Settings { page: 3, ..toolyard_kit::SETTINGS };
 
