@@ -152,6 +152,7 @@ fn shown(wanted: &AccessRequest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn folder(guest: &str, path: &str, access: Access) -> AccessRequest {
         AccessRequest::Folder { guest: guest.into(), path: path.into(), named: "./x".into(), access }
@@ -169,11 +170,8 @@ mod tests {
             AccessRequest::host("https", "example.com", 8),
             AccessRequest::host("https", "0.example.com", 8),
         ];
-        for (at, one) in all.iter().enumerate() {
-            for (other_at, other) in all.iter().enumerate() {
-                assert_eq!(one.key() == other.key(), at == other_at, "{one} and {other}");
-            }
-        }
+        let keys: BTreeSet<_> = all.iter().map(AccessRequest::key).collect();
+        assert_eq!(keys.len(), all.len(), "{keys:?}");
         assert_eq!(
             AccessRequest::host("HTTPS", "Example.COM", 443).key(),
             AccessRequest::host("https", "example.com", 443).key()

@@ -127,18 +127,23 @@ impl fmt::Display for Subject {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn subject(issuer: &str, subject: &str) -> Principal {
-        Principal::Subject(Subject {
+    /// A subject without a client, scopes and claims.
+    pub(crate) fn bare(issuer: &str, subject: &str) -> Subject {
+        Subject {
             issuer: issuer.into(),
             subject: subject.into(),
             client: None,
             scopes: BTreeSet::new(),
             claims: Value::Null,
             expires_at: None,
-        })
+        }
+    }
+
+    fn subject(issuer: &str, subject: &str) -> Principal {
+        Principal::Subject(bare(issuer, subject))
     }
 
     #[test]

@@ -264,19 +264,19 @@ impl ClientShares {
 mod tests {
     use super::*;
 
+    fn hold(shares: &Arc<Shares>, last: u8, amount: usize) -> Result<Held, NoRoom> {
+        let mut held = shares.none(RateKey::Peer(std::net::IpAddr::from([192, 0, 2, last])));
+        held.grow_to(amount).map(|()| held)
+    }
+
     #[test]
     fn large_messages_are_counted_for_each_principal_and_in_all_until_they_are_gone() {
         let shares = Shares::messages(100, 60);
-        let key = |last| RateKey::Peer(std::net::IpAddr::from([192, 0, 2, last]));
-        let hold = |last, bytes| {
-            let mut held = shares.none(key(last));
-            held.grow_to(bytes).map(|()| held)
-        };
         let refused = |held: Result<Held, NoRoom>| held.map(drop).expect_err("no room").limit;
-        let mine = hold(1, 50).expect("room");
-        assert_eq!(refused(hold(1, 20)), "wire.body-bytes-per-principal");
-        let other = hold(2, 40).expect("another has its own share");
-        assert_eq!(refused(hold(3, 20)), "wire.body-bytes");
+        let mine = hold(&shares, 1, 50).expect("room");
+        assert_eq!(refused(hold(&shares, 1, 20)), "wire.body-bytes-per-principal");
+        let other = hold(&shares, 2, 40).expect("another has its own share");
+        assert_eq!(refused(hold(&shares, 3, 20)), "wire.body-bytes");
         let bytes = Arc::new(mine).keep(vec![1, 2, 3]);
         let part = bytes.slice(1..2);
         drop(bytes);
@@ -293,30 +293,23 @@ mod tests {
             waiting: Shares::waiting_requests(100),
             connections: Shares::connections(),
         };
-        let key = |last| RateKey::Peer(std::net::IpAddr::from([192, 0, 2, last]));
-        let hold = |shares: &Arc<Shares>, last, amount| {
-            let mut held = shares.none(key(last));
-            held.grow_to(amount).expect("room");
-            held
-        };
         let _held = [
             hold(&of_all.messages, 1, 500),
             hold(&of_all.messages, 2, 5),
             hold(&of_all.waiting, 3, 7),
             hold(&of_all.connections, 1, 2),
-        ];
+        ]
+        .map(|held| held.expect("room"));
         let mut largest = of_all.largest(1);
         largest.sort_by(|one, other| one.principal.cmp(&other.principal));
-        let one =
-            PrincipalUse { principal: "anonymous from 192.0.2.1".to_owned(), ..PrincipalUse::default() };
-        let other =
-            PrincipalUse { principal: "anonymous from 192.0.2.3".to_owned(), ..PrincipalUse::default() };
-        assert_eq!(
-            largest,
-            [
-                PrincipalUse { message_bytes: 500, connections: 2, ..one },
-                PrincipalUse { waiting_requests: 7, ..other }
-            ]
-        );
+        let of = |last| PrincipalUse {
+            principal: format!("anonymous from 192.0.2.{last}"),
+            ..PrincipalUse::default()
+        };
+        let expected = [
+            PrincipalUse { message_bytes: 500, connections: 2, ..of(1) },
+            PrincipalUse { waiting_requests: 7, ..of(3) },
+        ];
+        assert_eq!(largest, expected);
     }
 }

@@ -211,27 +211,26 @@ mod tests {
     fn words_are_read_as_they_were_written() {
         let token = RawJson::trusted("\"a \\u0041\"");
         let data = RawJson::trusted(r#"{ "n" : 1.50 }"#);
-        let notices = [
-            ForwardedNotice::Progress { token, progress: 0.5, total: None, message: Some("half".into()) },
-            ForwardedNotice::Log { level: "error".into(), logger: None, data },
-            ForwardedNotice::Status,
-            ForwardedNotice::ElicitationComplete { elicitation_id: "e".into() },
-        ];
         let session = SessionId("s".into()).digest();
-        let passed =
-            notices.map(|notice| BroadcastMessage::Notice { session: session.clone(), task: None, notice });
-        let used = BroadcastMessage::Used {
-            by: vec![
-                (SharedRateKey::Peer([127, 0, 0, 1].into()), Operation::Call, 3),
-                (SharedRateKey::Subject("i".into(), "s".into()), Operation::FailedLookup, 1),
-            ],
-        };
-        let running = BroadcastMessage::Running { host: 1, round: 2, of: vec![("k".into(), 3)] };
+        let notice = |notice| BroadcastMessage::Notice { session: session.clone(), task: None, notice };
         let task = TaskId(uuid::Uuid::nil());
         let key = serde_json::from_str(&format!("{:?}", [7; 32])).expect("a key");
-        let changed = BroadcastMessage::Changed { what: ChangedList::Tools };
-        let (kept, delivered) = (BroadcastMessage::Kept { task, key }, BroadcastMessage::Delivered { task });
-        for message in passed.into_iter().chain([used, running, changed, kept, delivered]) {
+        let used = vec![
+            (SharedRateKey::Peer([127, 0, 0, 1].into()), Operation::Call, 3),
+            (SharedRateKey::Subject("i".into(), "s".into()), Operation::FailedLookup, 1),
+        ];
+        let message = Some("half".into());
+        for message in [
+            notice(ForwardedNotice::Progress { token, progress: 0.5, total: None, message }),
+            notice(ForwardedNotice::Log { level: "error".into(), logger: None, data }),
+            notice(ForwardedNotice::Status),
+            notice(ForwardedNotice::ElicitationComplete { elicitation_id: "e".into() }),
+            BroadcastMessage::Used { by: used },
+            BroadcastMessage::Running { host: 1, round: 2, of: vec![("k".into(), 3)] },
+            BroadcastMessage::Changed { what: ChangedList::Tools },
+            BroadcastMessage::Kept { task, key },
+            BroadcastMessage::Delivered { task },
+        ] {
             let text = serde_json::to_string(&message).expect("JSON");
             let read: BroadcastMessage =
                 serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reaction_is_done_once_and_only_while_it_is_wanted() {
+    fn a_reaction_is_done_once_and_only_while_it_is_wanted_and_the_first_cause_stays() {
         let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
         let note = || {
             let seen = seen.clone();
@@ -234,10 +234,7 @@ mod tests {
         drop(stop.on_set(note()));
         assert_eq!(*seen.lock(), [StopCause::Timeout, StopCause::Presumed]);
         assert_eq!(stop.cause(), Some(StopCause::Presumed), "as the reaction judged it");
-    }
-
-    #[test]
-    fn the_first_cause_stays() {
+        // The first cause stays.
         let stop = Stop::default();
         assert_eq!((stop.is_set(), stop.cause()), (false, None));
         for (at, cause) in StopCause::ALL.into_iter().enumerate() {

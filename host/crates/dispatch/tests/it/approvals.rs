@@ -1,26 +1,11 @@
 //! Calls that the operator wants confirmed: nothing runs before an approval, in any way of calling.
 
 use crate::bridge::stage::{Stage, hand_off, plain};
-use crate::kit::application::{dispatch_by, eventually, tasks_of};
-use crate::kit::calls::{call, create};
-use crate::kit::client::Client;
+use crate::kit::prelude::*;
 use crate::kit::stateless;
-use serde_json::json;
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-use toolyard_dispatch::rules::AccessRules;
-use toolyard_dispatch::{
-    ApprovalDecision, CallReply, Caller, Dispatch, DrainMode, Fault, NoClientChannel, Outcome, Policy, Rates,
-    RawJson, Settings, Task, TaskSupport,
-};
-use toolyard_kit::{Native, SETTINGS, done, local_caller, memory, native};
-use toolyard_protocol::stateless::input::Retry;
-use toolyard_store::MemoryStore;
-use toolyard_task::Tool;
+use toolyard_dispatch::{ApprovalDecision, TaskSupport};
+use toolyard_kit::Native;
 use toolyard_task::approval::ConfirmBy;
-use toolyard_task::wire::TaskStatus;
 
 /// The tool `deploy`, and how often it ran.
 #[derive(Default, Clone)]
@@ -50,11 +35,11 @@ fn host(store: &Arc<MemoryStore>, tool: Arc<dyn Tool>) -> Arc<Dispatch> {
 
 /// A task whose client cannot be asked.
 async fn created(dispatch: &Arc<Dispatch>) -> String {
-    create(dispatch, &local_caller(), "deploy", Arc::new(NoClientChannel)).await
+    create_alone(dispatch, &local_caller(), "deploy").await
 }
 
 async fn seen(dispatch: &Dispatch, id: &str) -> Task {
-    tasks_of(dispatch).await.task(&Caller::operator(), id).await.expect("found")
+    task_of(dispatch, &Caller::operator(), id).await
 }
 
 /// A call of a stateless client that knows tasks.
@@ -69,14 +54,8 @@ async fn decide(dispatch: &Dispatch, shown: &Task, decision: ApprovalDecision) -
 }
 
 async fn ended(dispatch: &Dispatch, id: &str) -> String {
-    let owner = local_caller();
-    let result = tasks_of(dispatch).await.task_result(&owner, id, Arc::new(NoClientChannel));
-    let result =
-        tokio::time::timeout(Duration::from_secs(30), result).await.expect("ends").expect("readable");
-    result.expect("a result").as_str().to_owned()
+    result_of(dispatch, &local_caller(), id).await
 }
-
-const DENY: ApprovalDecision = ApprovalDecision::Deny { note: None };
 
 #[tokio::test]
 async fn a_task_runs_after_its_approval_and_not_before() {
@@ -94,7 +73,7 @@ async fn a_task_runs_after_its_approval_and_not_before() {
     decide(&dispatch, &shown, ApprovalDecision::Approve).await.expect("in time");
     assert!(ended(&dispatch, &id).await.contains("deployed"));
     assert_eq!((dispatch.load().approvals, deploys.ran()), (0, 1));
-    let again = decide(&dispatch, &shown, DENY).await;
+    let again = decide(&dispatch, &shown, ApprovalDecision::Deny { note: None }).await;
     assert!(matches!(again, Err(Fault::AlreadyOver(_))), "{again:?}");
 }
 
@@ -179,21 +158,21 @@ async fn a_client_without_tasks_is_told_at_once_where_the_operator_decides() {
     let deploys = Deploys::default();
     let stage = Stage::new(Duration::from_secs(600), vec![deploys.confirmed_by(ConfirmBy::Operator)]);
     stage.dispatch.set_console("http://127.0.0.1:7422".to_owned());
-    let caller = Caller::local(RawJson::empty_object());
+    let caller = mute();
     let (text, result) = hand_off(stage.call(&caller, "deploy").await);
     let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id").to_owned();
     assert!(text.contains(&format!("http://127.0.0.1:7422/q/{id}")), "{text}");
     assert!(text.contains("A model cannot approve it"), "{text}");
     let arguments =
         json!({"task_id": id, "key": "host:confirm", "action": "accept", "content": {"approve": true}});
-    let refused = plain(stage.host_tool(&caller, "task_answer", arguments).await);
+    let refused = plain(stage.call_with(&caller, "task_answer", arguments).await);
     assert!(refused.contains("Only the user"), "{refused}");
-    let waits = plain(stage.host_tool(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
+    let waits = plain(stage.call_with(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
     assert!(waits.contains("approves or denies"), "{waits}");
     assert_eq!(deploys.ran(), 0);
     let shown = seen(&stage.dispatch, &id).await;
     decide(&stage.dispatch, &shown, ApprovalDecision::Approve).await.expect("in time");
-    let (_, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    let (_, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
     assert_eq!(result["content"][1]["text"], "deployed");
 }
 
@@ -205,9 +184,7 @@ async fn a_stateless_client_gets_a_task_and_a_plain_call_is_refused() {
     let made = call_statelessly(&dispatch, &stateless::client()).await;
     // As `tasks/get` says: its client is asked nothing.
     assert_eq!(stateless::created(made).view.status, TaskStatus::Working);
-    let Ok(CallReply::Result(refused)) =
-        dispatch.call(&local_caller(), call("deploy", false, Arc::new(NoClientChannel))).await
-    else {
+    let Ok(CallReply::Result(refused)) = dispatch.call(&local_caller(), plain_call("deploy")).await else {
         panic!("a result that the model reads")
     };
     assert!(refused.as_str().contains("call it as a task"), "{refused:?}");
@@ -236,8 +213,7 @@ async fn a_rule_asks_for_an_approval_of_some_calls_and_denies_others() {
     // A process whose only caller is the operator needs no approval.
     let dispatch = host(&store, deploys.confirmed_by(ConfirmBy::Operator));
     dispatch.enforce(Policy::default().for_operator_alone());
-    let CallReply::Result(result) =
-        dispatch.call(&local_caller(), call("deploy", false, Arc::new(NoClientChannel))).await.expect("runs")
+    let CallReply::Result(result) = dispatch.call(&local_caller(), plain_call("deploy")).await.expect("runs")
     else {
         panic!("a plain call")
     };
@@ -246,83 +222,32 @@ async fn a_rule_asks_for_an_approval_of_some_calls_and_denies_others() {
 
 #[tokio::test]
 async fn an_approval_survives_its_host_and_another_component_asks_again() {
-    let (store, deploys) = (memory(), Deploys::default());
-    let node = Arc::new(store.node());
-    let first = host(&node, deploys.confirmed_by(ConfirmBy::Operator));
-    let id = created(&first).await;
-    let shown = seen(&first, &id).await;
-    node.kill();
-    let next = Arc::new(store.node());
-    let second = host(&next, deploys.confirmed_by(ConfirmBy::Operator));
-    second.recover_now().await;
-    eventually("the wait on the next host", || second.load().approvals == 1).await;
-    next.kill();
-    let changed = deploys.tool(native("deploy").confirm(ConfirmBy::Operator).digest("11"));
-    let third = host(&Arc::new(store.node()), changed);
-    third.recover_now().await;
-    eventually("the wait for another component", || third.load().approvals == 1).await;
-    assert!(matches!(decide(&third, &shown, ApprovalDecision::Approve).await, Err(Fault::NotDecided(_))));
-    let shown = seen(&third, &id).await;
-    decide(&third, &shown, ApprovalDecision::Approve).await.expect("in time");
-    assert!(ended(&third, &id).await.contains("deployed"));
-    assert_eq!(deploys.ran(), 1);
-}
-
-#[tokio::test]
-async fn a_host_that_leaves_hands_the_wait_to_the_next_one() {
-    let (store, deploys) = (memory(), Deploys::default());
-    let first = host(&Arc::new(store.node()), deploys.confirmed_by(ConfirmBy::Operator));
-    let id = created(&first).await;
-    first.drain(Duration::from_secs(5), DrainMode::HandOver).await;
-    let second = host(&Arc::new(store.node()), deploys.confirmed_by(ConfirmBy::Operator));
-    second.recover_now().await;
-    let shown = seen(&second, &id).await;
-    assert_eq!(shown.status(), TaskStatus::InputRequired);
-    decide(&second, &shown, ApprovalDecision::Approve).await.expect("in time");
-    assert!(ended(&second, &id).await.contains("deployed"));
-}
-
-/// Two approvers, a cancel and the end of the time at once: one outcome, and a run only if it was approved.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_racing_decisions_one_counts() {
-    let races: u32 = std::env::var("RACES").ok().and_then(|races| races.parse().ok()).unwrap_or(100);
-    let (store, deploys) = (memory(), Deploys::default());
-    let settings = Settings { approval_ms: 40, ..SETTINGS };
-    let dispatch = dispatch_by(settings, &store, vec![deploys.confirmed_by(ConfirmBy::Operator)]);
-    let mut approved = 0;
-    for race in 0..races {
-        let id = created(&dispatch).await;
-        let shown = seen(&dispatch, &id).await;
-        let owner = local_caller();
-        let late = Duration::from_micros(u64::from(race % 50) * 1_000);
-        let (yes, no, cancel) = tokio::join!(
-            async {
-                tokio::time::sleep(late).await;
-                decide(&dispatch, &shown, ApprovalDecision::Approve).await
-            },
-            async {
-                tokio::time::sleep(late).await;
-                decide(&dispatch, &shown, DENY).await
-            },
-            async {
-                tokio::time::sleep(late).await;
-                tasks_of(&dispatch).await.cancel_task(&owner, &id).await
-            },
-        );
-        approved += u32::from(yes.is_ok());
-        assert!(!(yes.is_ok() && no.is_ok()), "two decisions");
-        assert!(!(no.is_ok() && cancel.is_ok()), "denied, and cancelled after its end");
-        let mut last = seen(&dispatch, &id).await;
-        while last.is_live() {
-            tokio::task::yield_now().await;
-            last = seen(&dispatch, &id).await;
+    for is_leaving in [false, true] {
+        let (store, deploys) = (memory(), Deploys::default());
+        let node = Arc::new(store.node());
+        let first = host(&node, deploys.confirmed_by(ConfirmBy::Operator));
+        let id = created(&first).await;
+        let shown = seen(&first, &id).await;
+        if is_leaving {
+            first.drain(Duration::from_secs(5), DrainMode::HandOver).await;
+        } else {
+            node.kill();
         }
-        match last.outcome.expect("ended") {
-            Outcome::Result { is_error: false, .. } => assert!(yes.is_ok() && no.is_err(), "ran unapproved"),
-            Outcome::Result { is_error: true, .. } => assert!(yes.is_err() && cancel.is_err(), "denied"),
-            Outcome::Cancelled => assert!(cancel.is_ok() && no.is_err()),
-            other => panic!("{other:?}"),
-        }
+        let next = Arc::new(store.node());
+        let second = host(&next, deploys.confirmed_by(ConfirmBy::Operator));
+        second.recover_now().await;
+        eventually("the wait on the next host", || second.load().approvals == 1).await;
+        assert_eq!(seen(&second, &id).await.status(), TaskStatus::InputRequired);
+        next.kill();
+        let changed = deploys.tool(native("deploy").confirm(ConfirmBy::Operator).digest("11"));
+        let third = host(&Arc::new(store.node()), changed);
+        third.recover_now().await;
+        eventually("the wait for another component", || third.load().approvals == 1).await;
+        let refused = decide(&third, &shown, ApprovalDecision::Approve).await;
+        assert!(matches!(refused, Err(Fault::NotDecided(_))), "{refused:?}");
+        let shown = seen(&third, &id).await;
+        decide(&third, &shown, ApprovalDecision::Approve).await.expect("in time");
+        assert!(ended(&third, &id).await.contains("deployed"));
+        assert_eq!(deploys.ran(), 1);
     }
-    assert!(deploys.ran() <= approved, "{} runs of {approved} approved calls", deploys.ran());
 }

@@ -1,26 +1,6 @@
 //! A task's question between the store and its client, when the store fails.
 
-use crate::kit::application::{dispatch, eventually, tasks_of};
-use crate::kit::calls::create;
-use crate::kit::client::Client;
-use crate::kit::faulty::faulty;
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use toolyard_dispatch::{NoClientChannel, RawJson};
-use toolyard_kit::{YES, done, local_caller, question, tool};
-use toolyard_task::tool::{RunContext, RunEnd};
-
-/// Asks one question and returns its outcome.
-fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    async move {
-        let answers = context.ask(vec![question("a")]).await;
-        done(&format!("{answers:?}"))
-    }
-    .boxed()
-}
+use crate::kit::prelude::*;
 
 /// The store fails while the task waits: the question stays open, is sent only once, and its answer
 /// reaches the guest (H-20, IR-1).
@@ -37,10 +17,8 @@ async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     eventually("the faults to be met", || faulty.intercept.failures.load(Ordering::SeqCst) == 0).await;
     assert_eq!(client.asked().len(), 1, "asked once");
     dispatch.take_response(&caller, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
-    let result =
-        tasks_of(&dispatch).await.task_result(&caller, &id, Arc::new(client.clone())).await.expect("a task");
-    let text = result.expect("a result");
-    assert!(text.as_str().contains("accept"), "{}", text.as_str());
+    let result = result_of(&dispatch, &caller, &id).await;
+    assert!(result.contains("accept"), "{result}");
     assert_eq!(client.asked().len(), 1);
 }
 
@@ -51,14 +29,17 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let (store, tasks) = faulty(0);
     let dispatch = dispatch(&store, tasks, vec![tool("asks", asks)]);
     let caller = local_caller();
-    let id = create(&dispatch, &caller, "asks", Arc::new(NoClientChannel)).await;
+    let id = create_alone(&dispatch, &caller, "asks").await;
     let clients = [Client::default(), Client::default(), Client::default()];
+    let wait = |client: &Client| {
+        let (dispatch, caller, id, client) = (dispatch.clone(), caller.clone(), id.clone(), client.clone());
+        tokio::spawn(
+            async move { tasks_of(&dispatch).await.task_result(&caller, &id, Arc::new(client)).await },
+        )
+    };
     let mut waits = Vec::new();
     for client in &clients {
-        let (dispatch, caller, id, client) = (dispatch.clone(), caller.clone(), id.clone(), client.clone());
-        waits.push(tokio::spawn(async move {
-            tasks_of(&dispatch).await.task_result(&caller, &id, Arc::new(client)).await
-        }));
+        waits.push(wait(client));
         eventually("a question", || clients.iter().any(|client| !client.asked().is_empty())).await;
     }
     clients.iter().for_each(Client::leave);
@@ -68,14 +49,9 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     assert_eq!(asked.len(), 1, "asked once");
     // A new client that is connected is asked, and the first one may still answer.
     let there = Client::default();
-    let (to, by, of) = (dispatch.clone(), caller.clone(), id.clone());
-    let wait = {
-        let there = there.clone();
-        tokio::spawn(async move { tasks_of(&to).await.task_result(&by, &of, Arc::new(there)).await })
-    };
+    waits.push(wait(&there));
     eventually("the question to be asked again", || !there.asked().is_empty()).await;
     dispatch.take_response(&caller, &asked[0], Ok(RawJson::trusted(YES))).await.expect("kept");
-    waits.push(wait);
     for wait in waits {
         let result = wait.await.expect("no panic").expect("a task").expect("a result");
         assert!(result.as_str().contains("accept"), "{}", result.as_str());

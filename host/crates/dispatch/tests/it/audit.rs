@@ -1,22 +1,12 @@
 //! The audit log of the application (T-43), and the look of a foreign task (T-40, T-23), over a store
 //! that can fail.
 
-use crate::kit::application::{dispatch, eventually, tasks_of};
-use crate::kit::calls::{call, create};
-use crate::kit::faulty::{Faulty, faulty};
-use serde_json::Value;
+use crate::kit::faulty::Faulty;
+use crate::kit::prelude::*;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use toolyard_dispatch::rules::{AccessRules, RuleSpec};
-use toolyard_dispatch::{
-    Caller, Dispatch, Fault, NoClientChannel, Operation, Policy, Principal, RateKey, Rates, RawJson,
-    SessionId,
-};
-use toolyard_kit::{done, principal, tool};
-use toolyard_store::MemoryStore;
-use toolyard_task::wire::RpcError;
-use toolyard_task::{AuditStore, Tool};
+use toolyard_dispatch::Operation;
+use toolyard_dispatch::rules::RuleSpec;
+use toolyard_task::AuditStore;
 
 fn subject(name: &str) -> Caller {
     let session = SessionId(format!("session of {name}").into());
@@ -51,14 +41,6 @@ impl House {
     async fn actions(&self) -> Vec<String> {
         let action = |line: &Value| line["action"].as_str().expect("an action").to_owned();
         self.lines().await.iter().map(action).collect()
-    }
-
-    async fn create(&self, caller: &Caller, name: &str) -> String {
-        create(&self.dispatch, caller, name, Arc::new(NoClientChannel)).await
-    }
-
-    async fn result(&self, caller: &Caller, id: &str) -> Result<Result<RawJson, RpcError>, Fault> {
-        tasks_of(&self.dispatch).await.task_result(caller, id, Arc::new(NoClientChannel)).await
     }
 
     /// How many operations on tasks this takes.
@@ -101,17 +83,18 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
 async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     let house = House::new();
     let (alice, mallory) = (subject("alice"), subject("mallory"));
-    let foreign = house.create(&alice, "quick").await;
-    let live = house.create(&alice, "wait").await;
+    let foreign = create_alone(&house.dispatch, &alice, "quick").await;
+    let live = create_alone(&house.dispatch, &alice, "wait").await;
     let unknown = "786512e2-9e0d-44bd-8f29-789f320fe840";
-    let told = |fault: Fault| toolyard_dispatch::RawJson::of(&fault.rpc()).as_str().to_owned();
+    let told = |fault: Fault| RawJson::of(&fault.rpc()).as_str().to_owned();
     let mut answers = BTreeSet::new();
     let mut work = BTreeSet::new();
     for id in [unknown, &foreign, &live, "x", ""] {
         let dispatch = &house.dispatch;
-        let got = house.operations(tasks_of(dispatch).await.task(&mallory, id)).await;
-        let result = house.operations(house.result(&mallory, id)).await;
-        let cancelled = house.operations(tasks_of(dispatch).await.cancel_task(&mallory, id)).await;
+        let tasks = tasks_of(dispatch).await;
+        let got = house.operations(tasks.task(&mallory, id)).await;
+        let result = house.operations(tasks.task_result(&mallory, id, Arc::new(NoClientChannel))).await;
+        let cancelled = house.operations(tasks.cancel_task(&mallory, id)).await;
         answers.insert(told(got.0.expect_err("is not hers")));
         answers.insert(told(result.0.expect_err("is not hers")));
         answers.insert(told(cancelled.0.expect_err("is not hers")));
@@ -130,17 +113,12 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     let unknown: Vec<_> = lines.iter().filter(|line| line["action"] == "task.unknown").collect();
     assert_eq!(unknown.len(), 4 * 3 + 2 * 3);
     assert!(unknown.iter().all(|line| line["principal"] == "https://idp.example#mallory"));
-    assert!(tasks_of(&house.dispatch).await.task(&alice, &live).await.is_ok(), "nothing was cancelled");
-}
-
-/// An anonymous caller without a session sees nothing; only the operator sees everything.
-#[tokio::test]
-async fn t_40_an_anonymous_caller_without_a_session_finds_nothing() {
-    let house = House::new();
-    let id = house.create(&subject("alice"), "quick").await;
-    let nobody = Caller::new(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
-    assert!(matches!(tasks_of(&house.dispatch).await.task(&nobody, &id).await, Err(Fault::UnknownTask)));
-    assert!(tasks_of(&house.dispatch).await.task(&Caller::operator(), &id).await.is_ok());
+    // An anonymous caller without a session sees nothing either; only the operator sees everything.
+    let tasks = tasks_of(&house.dispatch).await;
+    assert!(matches!(tasks.task(&anonymous(None), &live).await, Err(Fault::UnknownTask)));
+    for caller in [&alice, &Caller::operator()] {
+        assert!(tasks.task(caller, &live).await.is_ok_and(|task| task.is_live()), "nothing was cancelled");
+    }
 }
 
 #[tokio::test]
@@ -157,7 +135,7 @@ async fn t_43_what_was_refused_is_noted_with_who_and_why() {
     let rates = Rates { polling: once, failed_lookups: once, ..Rates::default() };
     house.dispatch.enforce(Policy::new(AccessRules::new(rules).expect("valid"), &rates));
     for name in ["deploy", "wait", "quick"] {
-        let denied = house.dispatch.call(&alice, call(name, false, Arc::new(NoClientChannel))).await;
+        let denied = house.dispatch.call(&alice, plain_call(name)).await;
         assert!(denied.is_err(), "{name}");
     }
     assert!(house.dispatch.check_subscribe(&alice, "file:///x").is_err());

@@ -3,34 +3,19 @@
 
 pub mod stage;
 
-use crate::kit::application::eventually;
-use crate::kit::client::Client;
+use crate::kit::prelude::*;
 use crate::kit::stateless;
-use serde_json::{Value, json};
 use stage::{Stage, Work, hand_off, plain, text_of};
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Duration;
-use toolyard_dispatch::rules::AccessRules;
-use toolyard_dispatch::{
-    CallReply, Caller, DrainMode, Fault, ListFor, Policy, Principal, Rates, RawJson, SessionId, Stop,
-    StopCause, TaskSupport, Terms,
-};
-use toolyard_kit::{YES, done, local_caller, native, question, tool};
-use toolyard_protocol::Revision;
-use toolyard_protocol::stateless::input::Retry;
+use toolyard_dispatch::{ListFor, StopCause, TaskSupport};
 use toolyard_task::rate::{Per, Rate};
 
 const NEVER: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_millis(20);
 
-/// The user of this machine, with a client that cannot be asked.
-fn mute() -> Caller {
-    Caller::local(RawJson::empty_object())
-}
-
-fn anonymous() -> Caller {
-    Caller::new(Arc::new(Principal::Anonymous), Some(SessionId("s".into())), RawJson::empty_object())
+/// The id of the task that a result names.
+fn id_of(result: &Value) -> &str {
+    result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id")
 }
 
 /// The tool `render`, and a host that has it alone.
@@ -40,14 +25,6 @@ fn rendering(after: Duration) -> (Work, Stage) {
     (work, stage)
 }
 
-/// The same, with room for one run of a principal and a queue for the others.
-fn crowded(after: Duration) -> Stage {
-    Stage::with(after, vec![Work::default().tool("render")], |settings| {
-        settings.admission.running_per_principal = 1;
-        settings.queue_when_busy = true;
-    })
-}
-
 #[tokio::test]
 async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once() {
     let (work, stage) = rendering(SOON);
@@ -55,30 +32,34 @@ async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once(
     let (text, result) = hand_off(stage.call(&caller, "render").await);
     assert_eq!(result["isError"], false);
     assert!(text.starts_with("\"render\" is still running. Nothing has failed."), "{text}");
-    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id").to_owned();
+    let id = id_of(&result).to_owned();
     assert!(text.contains(&format!("call task_wait with {{\"task_id\": \"{id}\"}}")), "{text}");
-    let running = plain(stage.host_tool(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
+    let running = plain(stage.call_with(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
     assert!(running.contains("is still running"), "{running}");
     work.finish();
-    let (text, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    let (text, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
     assert!(text.contains("is done. Its result:"), "{text}");
     assert_eq!(result["content"][1]["text"], "rendered");
     assert_eq!(work.started(), 1);
 }
 
 #[tokio::test]
-async fn a_call_that_ends_in_time_is_a_plain_call() {
+async fn a_call_that_ends_in_time_is_a_plain_call_even_of_a_tool_that_requires_tasks() {
     let stage = Stage::new(NEVER, vec![tool("quick", |_| async { done("quick") })]);
     let CallReply::Result(result) = stage.call(&mute(), "quick").await.expect("ran") else { panic!() };
     assert!(result.as_str().contains("quick"));
-    let (work, stage) = rendering(NEVER);
-    let caller = mute();
-    let call = stage.call(&caller, "render");
-    let (reply, ()) = tokio::join!(call, async {
-        work.begun().await;
-        work.finish();
-    });
-    assert!(matches!(reply, Ok(CallReply::Result(_))), "{reply:?}");
+    for support in [TaskSupport::Optional, TaskSupport::Required] {
+        let work = Work::default();
+        let stage = Stage::new(NEVER, vec![work.run(native("render").task_support(support))]);
+        let caller = mute();
+        let (reply, ()) = tokio::join!(stage.call(&caller, "render"), async {
+            work.begun().await;
+            work.finish();
+        });
+        let reply = reply.expect("ran");
+        assert!(support == TaskSupport::Required || matches!(reply, CallReply::Result(_)), "{reply:?}");
+        assert_eq!(text_of(&reply), "rendered");
+    }
 }
 
 /// Section 9 of the design: after the timeout of an SDK the call goes on, and a repeated call joins it. If the
@@ -88,11 +69,11 @@ async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
     for (caller, cause, age) in [
         (mute(), StopCause::Timeout, 0),
         (mute(), StopCause::Unsaid, 5_000),
-        (anonymous(), StopCause::Unsaid, 30_000),
-        (anonymous(), StopCause::Timeout, 0),
+        (anonymous(Some("s")), StopCause::Unsaid, 30_000),
+        (anonymous(Some("s")), StopCause::Timeout, 0),
     ] {
         let (work, stage) = rendering(NEVER);
-        let given_up = stage.stopped_at(&caller, ("render", json!({})), (cause, age), &work).await;
+        let given_up = stage.stopped_at(&caller, json!({}), (cause, age), &work).await;
         assert!(matches!(given_up, Err(Fault::Cancelled)), "{given_up:?}");
         let again = stage.call_with(&caller, "render", json!({}));
         let (joined, ()) = tokio::join!(again, async {
@@ -114,7 +95,7 @@ async fn a_timeout_keeps_the_call_and_the_equal_call_joins_it() {
 async fn other_arguments_and_other_owners_join_nothing() {
     let (work, stage) = rendering(SOON);
     let caller = mute();
-    drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
+    stage.timed_out(&caller, &work).await;
     drop(hand_off(stage.call_with(&caller, "render", json!({"other": 1})).await));
     assert_eq!(work.started(), 2);
     let alice = stateless::signed_in("alice");
@@ -128,13 +109,10 @@ async fn a_person_and_a_client_that_nobody_finds_again_stop_the_call() {
         (mute(), StopCause::Wanted),
         (mute(), StopCause::Unsaid),
         (mute(), StopCause::Disconnected),
-        (
-            Caller::stateless(Arc::new(Principal::Anonymous), None, RawJson::empty_object()),
-            StopCause::Timeout,
-        ),
+        (stranger(), StopCause::Timeout),
     ] {
         let (work, stage) = rendering(NEVER);
-        drop(stage.stopped_at(&caller, ("render", json!({})), (cause, 7_000), &work).await);
+        drop(stage.stopped_at(&caller, json!({}), (cause, 7_000), &work).await);
         eventually("the end of the run", || work.dropped() == 1).await;
     }
 }
@@ -147,10 +125,9 @@ async fn a_call_that_was_given_up_at_a_round_age_is_stopped_if_nobody_asks_for_i
         let bridge = settings.bridge.as_mut().expect("is on");
         Arc::get_mut(bridge).expect("not shared yet").grace = SOON;
     });
-    let render = || ("render", json!({}));
-    drop(stage.stopped_at(&mute(), render(), (StopCause::Unsaid, 5_000), &work).await);
+    drop(stage.stopped_at(&mute(), json!({}), (StopCause::Unsaid, 5_000), &work).await);
     eventually("the end of the run", || work.dropped() == 1).await;
-    drop(stage.stopped_at(&mute(), render(), (StopCause::Timeout, 5_000), &work).await);
+    drop(stage.stopped_at(&mute(), json!({}), (StopCause::Timeout, 5_000), &work).await);
     tokio::time::sleep(4 * SOON).await;
     assert_eq!((work.started(), work.dropped()), (2, 1), "it said that it had a timeout");
 }
@@ -160,7 +137,7 @@ async fn a_client_that_gave_up_at_an_age_is_answered_before_it_from_then_on() {
     for (cause, times) in [(StopCause::Timeout, 1), (StopCause::Unsaid, 2), (StopCause::Disconnected, 2)] {
         let (work, stage) = rendering(NEVER);
         for call in 0..times {
-            drop(stage.stopped_at(&mute(), ("render", json!({"call": call})), (cause, 1_100), &work).await);
+            drop(stage.stopped_at(&mute(), json!({"call": call}), (cause, 1_100), &work).await);
         }
         hand_off(stage.call_with(&mute(), "render", json!({"call": "next"})).await);
     }
@@ -168,22 +145,22 @@ async fn a_client_that_gave_up_at_an_age_is_answered_before_it_from_then_on() {
     let (_work, stage) = rendering(SOON);
     hand_off(stage.call(&mute(), "render").await);
     let caller = mute();
-    let given_up = stage.call_until(&caller, "task_wait", StopCause::Timeout, 4 * SOON);
-    let (given_up, ()) = tokio::join!(given_up, async {
+    let moment = async {
         tokio::time::sleep(2 * SOON).await;
         stage.clock.advance(1_100);
-    });
+    };
+    let wait = ("task_wait", json!({}));
+    let given_up = stage.call_stopped_by(&caller, wait, StopCause::Timeout, moment).await;
     assert!(matches!(given_up, Err(Fault::Cancelled)));
-    plain(stage.host_tool(&mute(), "task_wait", json!({"seconds": 50})).await);
+    plain(stage.call_with(&mute(), "task_wait", json!({"seconds": 50})).await);
 }
 
 #[tokio::test]
 async fn the_calls_that_go_on_for_an_anonymous_session_are_bounded() {
     let (work, stage) = rendering(NEVER);
-    let caller = anonymous();
-    let give_up = |call: u32| {
-        stage.stopped_at(&caller, ("render", json!({"call": call})), (StopCause::Timeout, 0), &work)
-    };
+    let caller = anonymous(Some("s"));
+    let give_up =
+        |call: u32| stage.stopped_at(&caller, json!({"call": call}), (StopCause::Timeout, 0), &work);
     for call in 0..8 {
         drop(give_up(call).await);
     }
@@ -191,27 +168,12 @@ async fn the_calls_that_go_on_for_an_anonymous_session_are_bounded() {
     drop(give_up(8).await);
     eventually("the end of the ninth run", || work.dropped() == 1).await;
     let large = json!({"text": "x".repeat(5 << 20)});
-    let other =
-        Caller::new(Arc::new(Principal::Anonymous), Some(SessionId("t".into())), RawJson::empty_object());
-    drop(stage.stopped_at(&other, ("render", large), (StopCause::Timeout, 0), &work).await);
+    let other = anonymous(Some("t"));
+    drop(stage.stopped_at(&other, large, (StopCause::Timeout, 0), &work).await);
     eventually("the end of the large run", || work.dropped() == 2).await;
     // Another session joins none of them, and has a share of its own.
-    drop(stage.stopped_at(&other, ("render", json!({"call": 0})), (StopCause::Timeout, 0), &work).await);
+    drop(stage.stopped_at(&other, json!({"call": 0}), (StopCause::Timeout, 0), &work).await);
     assert_eq!((work.started(), work.dropped()), (11, 2));
-}
-
-#[tokio::test]
-async fn a_required_tool_is_called_plainly_and_waited_for() {
-    let work = Work::default();
-    let required = work.spec("render").task_support(TaskSupport::Required);
-    let stage = Stage::new(NEVER, vec![work.run(required)]);
-    let caller = mute();
-    let call = stage.call(&caller, "render");
-    let (reply, ()) = tokio::join!(call, async {
-        work.begun().await;
-        work.finish();
-    });
-    assert_eq!(text_of(&reply.expect("ran")), "rendered");
 }
 
 #[tokio::test]
@@ -228,52 +190,37 @@ async fn a_guest_that_begins_a_task_does_not_end_the_wait_of_its_caller() {
 /// Section 8, the end: a request that is pending when the call is handed off is still answered.
 #[tokio::test]
 async fn an_open_question_of_a_client_that_can_be_asked_outlives_the_hand_off() {
-    let asks = tool("deploy", |context| async move {
-        let answers = context.ask(vec![question("ok")]).await;
-        done(&format!("{answers:?}"))
-    });
-    let stage = Stage::new(Duration::from_millis(200), vec![asks]);
+    let stage = Stage::new(Duration::from_millis(200), vec![tool("deploy", asks)]);
     let (caller, client) = (local_caller(), Client::default());
-    let reply = stage.call_from(&caller, "deploy", Arc::new(client.clone())).await;
+    let channel = Arc::new(client.clone());
+    let reply = stage.call_by(&caller, ("deploy", &json!({})), channel, Arc::default()).await;
     let (text, result) = hand_off(reply);
     assert!(!text.contains("task_answer"), "{text}");
     assert_eq!(client.asked().len(), 1);
-    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
+    let id = id_of(&result);
     stage.dispatch.take_response(&caller, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
-    let (_, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    let (_, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
     assert!(result["content"][1]["text"].as_str().expect("a text").contains("accept"), "{result}");
     assert_eq!(client.asked().len(), 1, "asked once");
 }
 
 /// Section 11: a call that waits for its turn is a new task.
 #[tokio::test]
-async fn calls_that_wait_for_their_turn_count_as_new_tasks() {
-    let stage = crowded(SOON);
+async fn calls_that_wait_for_their_turn_say_so_when_they_are_handed_off_and_count_as_new_tasks() {
+    let stage = Stage::with(SOON, vec![Work::default().tool("render")], |settings| {
+        settings.admission.running_per_principal = 1;
+        settings.queue_when_busy = true;
+    });
     let one = Some(Rate { count: NonZeroU32::MIN, per: Per::Hour });
     let rates = Rates { creation: one, local: true, ..Rates::default() };
     stage.dispatch.enforce(Policy::new(AccessRules::default(), &rates));
     let caller = mute();
     let call = |number| stage.call_with(&caller, "render", json!({"number": number}));
     let (running, waiting, refused) = tokio::join!(call(1), call(2), call(3));
-    hand_off(running);
-    hand_off(waiting);
-    assert!(
-        matches!(refused, Err(Fault::TooOften { limit: "rates.creation", .. })),
-        "{:?}",
-        refused.map(|_| "answered")
-    );
-}
-
-#[tokio::test]
-async fn a_queued_call_says_so_when_it_is_handed_off() {
-    let stage = crowded(SOON);
-    let caller = mute();
-    let (first, second) =
-        tokio::join!(stage.call(&caller, "render"), stage.call_with(&caller, "render", json!({"other": 1})));
-    let texts = [hand_off(first).0, hand_off(second).0];
-    let queued =
-        texts.iter().filter(|text| text.contains("is waiting for its turn; 1 call is running")).count();
-    assert_eq!(queued, 1, "{texts:?}");
+    let texts = [hand_off(running).0, hand_off(waiting).0];
+    let says_so = |text: &&String| text.contains("is waiting for its turn; 1 call is running");
+    assert_eq!(texts.iter().filter(says_so).count(), 1, "{texts:?}");
+    assert!(matches!(refused, Err(Fault::TooOften { limit: "rates.creation", .. })), "{refused:?}");
 }
 
 #[tokio::test]
@@ -304,8 +251,7 @@ async fn lists_without_tasks_show_tools_that_everybody_can_call_and_the_host_too
     assert_eq!(unaware[2]["inputSchema"]["properties"]["seconds"]["maximum"], 50);
     let asked = listed(local_caller(), ListFor::Sessions(Revision::LATEST, Some(terms))).await;
     assert_eq!(asked.len(), 5, "a client that can be asked needs no task_answer");
-    let stranger = Caller::stateless(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
-    let stateless = listed(stranger, ListFor::Stateless(Some(terms))).await;
+    let stateless = listed(stranger(), ListFor::Stateless(Some(terms))).await;
     assert!(stateless.iter().all(|tool| tool["name"] != "task_list"), "anyone has no list");
     let aware = listed(mute(), ListFor::Sessions(Revision::LATEST, None)).await;
     assert_eq!(aware.len(), 2);
@@ -322,7 +268,7 @@ async fn a_plugins_tool_keeps_its_name_and_the_host_tool_gets_another() {
     assert_eq!(text_of(&stage.call(&caller, "task_wait").await.expect("ran")), "of the plugin");
     let (text, _) = hand_off(stage.call(&caller, "render").await);
     assert!(text.contains("call toolyard_task_wait with"), "{text}");
-    let several = plain(stage.host_tool(&caller, "toolyard_task_wait", json!({"seconds": 0})).await);
+    let several = plain(stage.call_with(&caller, "toolyard_task_wait", json!({"seconds": 0})).await);
     assert!(several.contains("is still running"), "{several}");
 }
 
@@ -342,7 +288,7 @@ async fn host_tools_say_what_is_wrong() {
         ("task_cancel", json!({}), "missing field"),
         ("task_answer", json!({"task_id": unknown, "key": "k", "action": "agree"}), "unknown variant"),
     ] {
-        let result = match stage.host_tool(&caller, name, arguments).await.expect("a result") {
+        let result = match stage.call_with(&caller, name, arguments).await.expect("a result") {
             CallReply::Result(result) | CallReply::UnknownTask(result) => result,
             other => panic!("{name}: {other:?}"),
         };
@@ -351,22 +297,21 @@ async fn host_tools_say_what_is_wrong() {
         let text = result["content"][0]["text"].as_str().expect("a text");
         assert!(text.contains(says) && !text.contains('\u{1b}'), "{name}: {text}");
     }
-    let id_needed = plain(stage.host_tool(&anonymous(), "task_wait", json!({})).await);
+    let id_needed = plain(stage.call_with(&anonymous(Some("s")), "task_wait", json!({})).await);
     assert!(id_needed.contains("needs the task_id here"), "{id_needed}");
 }
 
 #[tokio::test]
 async fn tasks_of_an_anonymous_session_are_found_by_id_from_everywhere_and_listed_in_their_session() {
     let (_work, stage) = rendering(SOON);
-    let caller = anonymous();
+    let caller = anonymous(Some("s"));
     let (_, result) = hand_off(stage.call(&caller, "render").await);
-    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
-    let other = Caller { session: Some(SessionId("other".into())), ..anonymous() };
-    let other = Caller::new(other.principal, other.session, other.capabilities);
-    let found = plain(stage.host_tool(&other, "task_wait", json!({"task_id": id, "seconds": 0})).await);
+    let id = id_of(&result);
+    let other = anonymous(Some("other"));
+    let found = plain(stage.call_with(&other, "task_wait", json!({"task_id": id, "seconds": 0})).await);
     assert!(found.contains("is still running"), "{found}");
-    let own = plain(stage.host_tool(&caller, "task_list", json!({})).await);
-    let others = plain(stage.host_tool(&other, "task_list", json!({})).await);
+    let own = plain(stage.call_with(&caller, "task_list", json!({})).await);
+    let others = plain(stage.call_with(&other, "task_list", json!({})).await);
     assert!(own.contains(id) && !others.contains(id), "{own}\n{others}");
 }
 
@@ -375,11 +320,11 @@ async fn a_task_is_cancelled_by_a_host_tool() {
     let (work, stage) = rendering(SOON);
     let caller = mute();
     let (_, result) = hand_off(stage.call(&caller, "render").await);
-    let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id");
-    let stopped = plain(stage.host_tool(&caller, "task_cancel", json!({"task_id": id})).await);
+    let id = id_of(&result);
+    let stopped = plain(stage.call_with(&caller, "task_cancel", json!({"task_id": id})).await);
     assert!(stopped.contains("is cancelled"), "{stopped}");
     eventually("the end of the run", || work.dropped() == 1).await;
-    let (text, result) = hand_off(stage.host_tool(&caller, "task_wait", json!({"task_id": id})).await);
+    let (text, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
     assert!(text.contains("was cancelled") && result["isError"] == true, "{text}");
 }
 
@@ -410,10 +355,10 @@ async fn a_stateless_client_without_the_extension_is_bridged_and_a_hang_up_stops
 async fn a_stop_of_one_caller_leaves_the_other_waiting() {
     let (work, stage) = rendering(NEVER);
     let caller = mute();
-    drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
+    stage.timed_out(&caller, &work).await;
     let (first, second, ()) = tokio::join!(
         stage.call_with(&caller, "render", json!({})),
-        stage.call_until(&caller, "render", StopCause::Wanted, SOON),
+        stage.call_stopped_by(&caller, ("render", json!({})), StopCause::Wanted, tokio::time::sleep(SOON)),
         async {
             tokio::time::sleep(SOON * 3).await;
             work.finish();
@@ -441,7 +386,7 @@ async fn running_calls_become_tasks_when_their_host_leaves() {
 async fn an_equal_call_joins_a_task_of_an_earlier_process() {
     let (work, stage) = rendering(NEVER);
     let caller = mute();
-    drop(stage.stopped(&caller, "render", StopCause::Timeout, &work).await);
+    stage.timed_out(&caller, &work).await;
     work.finish();
     eventually("the end of the run", || work.dropped() == 1).await;
     let next = stage.next_process(vec![work.tool("render")]);

@@ -5,18 +5,11 @@
 // The stage provides the host, its clock and its client.
 mod stage;
 
+use crate::kit::prelude::*;
 use crate::kit::swept::KINDS;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use stage::{Stage, sweep};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-use toolyard_dispatch::{CallReply, DrainMode, Fault, Outcome};
-use toolyard_kit::{done, native, question, tool};
-use toolyard_task::tool::{Report, RunContext, RunEnd};
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Durability, Tool};
 
 type Scenario = fn(Arc<Stage>) -> BoxFuture<'static, ()>;
 
@@ -94,8 +87,7 @@ async fn asking(context: Arc<dyn RunContext>) -> RunEnd {
 
 async fn finishes(stage: Arc<Stage>) {
     let Some(id) = stage.create("quick").await else { return };
-    let result = stage.result(&id).await;
-    assert!(result.as_str().contains("done"), "{}: {result:?}", stage.name);
+    stage.has_result(&id, "done").await;
     stage.listed(&id).await;
 }
 
@@ -106,31 +98,25 @@ async fn waits_in_line(stage: Arc<Stage>) {
     }
     let Some(id) = stage.create("quick").await else { return stage.cancel_all().await };
     stage.cancel_all_but(&id).await;
-    let result = stage.result(&id).await;
-    assert!(result.as_str().contains("done"), "{}: {result:?}", stage.name);
+    stage.has_result(&id, "done").await;
 }
 
 async fn asks(stage: Arc<Stage>) {
     let Some(id) = stage.create("asks").await else { return stage.cancel_all().await };
     stage.answer_when_asked().await;
-    let result = stage.result(&id).await;
-    assert!(result.as_str().contains("accept"), "{}: {result:?}", stage.name);
+    stage.has_result(&id, "accept").await;
 }
 
 async fn asks_statelessly(stage: Arc<Stage>) {
     let Some(id) = stage.create_statelessly("asks at once").await else { return stage.cancel_all().await };
     stage.answer_by_key(&id).await;
-    let outcome = stage.outcome(&id).await;
-    assert!(
-        matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains("accept")),
-        "{outcome:?}"
-    );
+    stage.has_outcome(&id, "accept").await;
 }
 
 async fn cancelled(stage: Arc<Stage>) {
     let Some(id) = stage.create("waits").await else { return stage.cancel_all().await };
     stage.cancel(&id).await;
-    assert_eq!(stage.status(&id).await, TaskStatus::Cancelled, "{}", stage.name);
+    assert_eq!(stage.task(&id).await.status(), TaskStatus::Cancelled, "{}", stage.name);
 }
 
 async fn promoted(stage: Arc<Stage>) {
@@ -139,11 +125,7 @@ async fn promoted(stage: Arc<Stage>) {
             Some(Ok(CallReply::Created(created))) => {
                 let id = created.view.id.clone();
                 created.handover.expect("a stateless client's").mark_delivered();
-                let outcome = stage.outcome(&id).await;
-                assert!(
-                    matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains("late")),
-                    "{outcome:?}"
-                );
+                stage.has_outcome(&id, "late").await;
             }
             // As a plain call to its end, or with an error.
             Some(Ok(CallReply::Result(_)) | Err(Fault::Store(_) | Fault::Answered(_))) | None => {}
@@ -160,8 +142,7 @@ async fn taken_over(stage: Arc<Stage>) {
     let [again, never] = &left[..] else { panic!("{left:?}") };
     assert_eq!(stage.status_in_the_end(never).await, TaskStatus::Failed, "{}", stage.name);
     stage.answer_when_asked().await;
-    let result = stage.result(again).await;
-    assert!(result.as_str().contains("accept"), "{}: {result:?}", stage.name);
+    stage.has_result(again, "accept").await;
 }
 
 async fn expires(stage: Arc<Stage>) {

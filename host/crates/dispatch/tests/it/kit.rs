@@ -4,5 +4,6 @@ pub mod application;
 pub mod calls;
 pub mod client;
 pub mod faulty;
+pub mod prelude;
 pub mod stateless;
 pub mod swept;

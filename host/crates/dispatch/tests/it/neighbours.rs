@@ -1,37 +1,17 @@
 //! Hosts on several machines that share a store: work for those that have room, and their broadcasts.
 
-use crate::kit::application::{dispatch_by, eventually, tasks_of};
-use crate::kit::calls::{call, create};
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, pending};
+use crate::kit::prelude::*;
+use futures_util::future::pending;
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::rules::AccessRules;
-use toolyard_dispatch::{
-    Bounds, Caller, Dispatch, Fault, NoClientChannel, OfferChange, Operation, Policy, RateKey, Rates,
-    RawJson, Settings,
-};
-use toolyard_kit::{SETTINGS, TickingClock, done, principal, tool};
-use toolyard_store::MemoryStore;
+use tokio_util::sync::DropGuard;
+use toolyard_dispatch::{OfferChange, Operation};
+use toolyard_task::Broadcast as _;
 use toolyard_task::rate::{Per, Rate};
-use toolyard_task::tool::{RunContext, RunEnd};
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Broadcast as _, Tool};
 
 /// A host with its services.
 struct Host {
     dispatch: Arc<Dispatch>,
-    services: [JoinHandle<()>; 2],
     _stop: DropGuard,
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.services.iter().for_each(JoinHandle::abort);
-    }
 }
 
 fn shared() -> Arc<MemoryStore> {
@@ -41,48 +21,32 @@ fn shared() -> Arc<MemoryStore> {
 fn host(store: &Arc<MemoryStore>, settings: Settings, tools: Vec<Arc<dyn Tool>>) -> Host {
     let store = Arc::new(store.node());
     let dispatch = dispatch_by(settings, &store, tools);
-    let stop = CancellationToken::new();
-    let services = [
-        tokio::spawn(dispatch.clone().keep_lease(stop.clone())),
-        tokio::spawn(dispatch.clone().keep_time(stop.clone())),
-    ];
-    Host { dispatch, services, _stop: stop.drop_guard() }
-}
-
-fn caller() -> Caller {
-    Caller::local(RawJson::empty_object())
-}
-
-fn at_once(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    async { done("done") }.boxed()
+    Host { _stop: serve(&dispatch), dispatch }
 }
 
 fn tools() -> Vec<Arc<dyn Tool>> {
-    vec![tool("never", |_| pending()), tool("once", at_once)]
+    vec![tool("never", |_| pending()), tool("once", |_| async { done("done") })]
 }
 
-/// With room for this many runs.
-fn running(running: u32) -> Settings {
-    Settings { admission: Bounds { running, ..SETTINGS.admission }, ..SETTINGS }
+async fn seen(host: &Host, id: &str) -> Task {
+    task_of(&host.dispatch, &mute(), id).await
 }
 
 async fn status(host: &Host, id: &str) -> TaskStatus {
-    tasks_of(&host.dispatch).await.task(&caller(), id).await.expect("found").status()
+    seen(host, id).await.status()
 }
 
 async fn until_completed(host: &Host, id: &str) {
-    eventually("the task to be completed", || {
-        status(host, id).now_or_never().is_some_and(|status| status == TaskStatus::Completed)
-    })
-    .await;
+    let is_completed = |task: &Task| task.status() == TaskStatus::Completed;
+    until(&host.dispatch, &mute(), id, "the task to be completed", is_completed).await;
 }
 
 #[tokio::test]
 async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
     let store = shared();
     let here = host(&store, running(1), tools());
-    let busy = create(&here.dispatch, &caller(), "never", Arc::new(NoClientChannel)).await;
-    let waiting = create(&here.dispatch, &caller(), "once", Arc::new(NoClientChannel)).await;
+    let busy = create_alone(&here.dispatch, &mute(), "never").await;
+    let waiting = create_alone(&here.dispatch, &mute(), "once").await;
     // One that does not want to, and one that has no room.
     let _other = host(&store, running(10), tools());
     let full = host(&store, Settings { shares: true, ..running(0) }, tools());
@@ -91,12 +55,9 @@ async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
     let there = host(&store, Settings { shares: true, ..running(10) }, tools());
     until_completed(&here, &waiting).await;
     eventually("its place to be given up", || here.dispatch.load().runs == 1).await;
-    let taken = tasks_of(&there.dispatch).await.task(&caller(), &waiting).await.expect("found");
-    assert_ne!(
-        taken.fence.incarnation,
-        tasks_of(&here.dispatch).await.task(&caller(), &busy).await.expect("found").fence.incarnation
-    );
-    assert_eq!(taken.fence.attempt, 1, "it had not begun");
+    let (taken, begun) = (seen(&there, &waiting).await.fence, seen(&there, &busy).await.fence);
+    assert_ne!(taken.incarnation, begun.incarnation);
+    assert_eq!(taken.attempt, 1, "it had not begun");
     assert_eq!(status(&there, &busy).await, TaskStatus::Working, "what has begun stays");
 }
 
@@ -107,14 +68,14 @@ async fn t_42_runs_of_a_principal_are_counted_on_all_hosts() {
     let admission = Bounds { running_per_principal: 1, ..SETTINGS.admission };
     let settings = || Settings { admission, ..SETTINGS };
     let (here, there) = (host(&store, settings(), tools()), host(&store, settings(), tools()));
-    let id = create(&here.dispatch, &caller(), "never", Arc::new(NoClientChannel)).await;
-    let caller = caller();
+    let id = create_alone(&here.dispatch, &mute(), "never").await;
+    let caller = mute();
     let busy = || {
-        let called = there.dispatch.call(&caller, call("once", false, Arc::new(NoClientChannel)));
+        let called = there.dispatch.call(&caller, plain_call("once"));
         matches!(called.now_or_never(), Some(Err(Fault::Busy { .. })))
     };
     eventually("the other host to hear of it", busy).await;
-    let waiting = create(&there.dispatch, &caller, "once", Arc::new(NoClientChannel)).await;
+    let waiting = create_alone(&there.dispatch, &caller, "once").await;
     tasks_of(&here.dispatch).await.cancel_task(&caller, &id).await.expect("cancelled");
     until_completed(&there, &waiting).await;
     eventually("nothing to run any more", || !busy()).await;

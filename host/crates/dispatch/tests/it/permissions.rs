@@ -1,78 +1,39 @@
 //! Permissions for hosts, asked for at each use: how a run, a task and the store remember a person's
 //! answers.
 
-use crate::kit::application::{dispatch, eventually, tasks_of};
-use crate::kit::calls::{call, create};
-use futures_util::FutureExt as _;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::sync::Notify;
-use toolyard_dispatch::{
-    CallReply, Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, GrantStore, Notice, RawJson,
-    RouteScope, Session, SessionId, TaskId,
-};
-use toolyard_kit::{done, local_caller, memory, tool};
-use toolyard_store::MemoryStore;
+use crate::kit::prelude::*;
+use toolyard_dispatch::{GrantStore, NewSession, Session};
 use toolyard_task::permission::Access;
 use toolyard_task::store::{CommitStatus, ReadTask, Records};
-use toolyard_task::{AccessRequest, AuditStore as _, RunContext, RunEnd, TaskStore, Tool};
+use toolyard_task::{AccessRequest, AuditStore as _, TaskStore};
 
-/// A person at a client: answers each question with the next answer in the list, a decision or a whole answer, and
-/// keeps the questions.
+/// A person who answers each question with the next answer in the list, a decision or a whole answer.
 #[derive(Clone)]
 struct Person {
-    dispatch: Arc<Mutex<Option<Arc<Dispatch>>>>,
     caller: Caller,
     words: Arc<Mutex<Vec<&'static str>>>,
-    asked: Arc<Mutex<Vec<serde_json::Value>>>,
 }
 
 impl Person {
     fn saying(caller: &Caller, words: &[&'static str]) -> Self {
-        Self {
-            dispatch: Arc::default(),
-            caller: caller.clone(),
-            words: Arc::new(Mutex::new(words.to_vec())),
-            asked: Arc::default(),
-        }
+        Self { caller: caller.clone(), words: Arc::new(Mutex::new(words.to_vec())) }
     }
 
-    fn asked(&self) -> Vec<serde_json::Value> {
-        self.asked.lock().expect("no panic").clone()
-    }
-}
-
-impl ClientChannel for Person {
-    fn notify(&self, _: Option<TaskId>, _: Notice) {}
-
-    fn route(&self, _: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
-        Some(Arc::new(self.clone()))
-    }
-
-    fn release(&self, _: Duration) {}
-}
-
-impl ClientRoute for Person {
-    fn request(&self, id: &str, _: &str, params: &RawJson) -> bool {
-        self.asked.lock().expect("no panic").push(params.decode().expect("JSON"));
-        let mut words = self.words.lock().expect("no panic");
-        assert!(!words.is_empty(), "asked once too often: {}", params.as_str());
-        let answer = match words.remove(0) {
-            whole if whole.starts_with('{') => whole.to_owned(),
-            word => format!(r#"{{"action":"accept","content":{{"decision":"{word}"}}}}"#),
-        };
-        let dispatch = self.dispatch.lock().expect("no panic").clone().expect("was set");
-        let (caller, id) = (self.caller.clone(), id.to_owned());
-        tokio::spawn(async move {
-            dispatch.take_response(&caller, &id, Ok(RawJson::trusted(answer))).await.expect("kept");
-        });
-        true
-    }
-
-    fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
-
-    fn presence(&self) -> ClientPresence {
-        ClientPresence::There
+    /// The client of the person.
+    fn at(&self, dispatch: &Arc<Dispatch>) -> Client {
+        let (dispatch, person) = (dispatch.clone(), self.clone());
+        Client::answering(move |id, params| {
+            let mut words = person.words.lock().expect("no panic");
+            assert!(!words.is_empty(), "asked once too often: {}", params.as_str());
+            let answer = match words.remove(0) {
+                whole if whole.starts_with('{') => whole.to_owned(),
+                word => format!(r#"{{"action":"accept","content":{{"decision":"{word}"}}}}"#),
+            };
+            let (dispatch, caller, id) = (dispatch.clone(), person.caller.clone(), id.to_owned());
+            tokio::spawn(async move {
+                dispatch.take_response(&caller, &id, Ok(RawJson::trusted(answer))).await.expect("kept");
+            });
+        })
     }
 }
 
@@ -103,8 +64,8 @@ fn sends(times: usize) -> Arc<dyn Tool> {
     })
 }
 
-fn text(result: &RawJson) -> Vec<String> {
-    let value: serde_json::Value = result.decode().expect("JSON");
+fn text(result: &str) -> Vec<String> {
+    let value: serde_json::Value = serde_json::from_str(result).expect("JSON");
     let text = value["content"][0]["text"].as_str().expect("a text");
     text.lines().map(str::to_owned).collect()
 }
@@ -120,31 +81,28 @@ impl House {
         Self { dispatch: dispatch(&store, store.clone(), vec![tool]), store }
     }
 
-    /// The text of the tool `sends` in a plain call, or in a task, with this person at the client.
-    async fn run(&self, person: &Person, as_task: bool) -> Vec<String> {
-        *person.dispatch.lock().expect("no panic") = Some(self.dispatch.clone());
-        let channel: Arc<dyn ClientChannel> = Arc::new(person.clone());
-        if as_task {
-            let id = create(&self.dispatch, &person.caller, "sends", channel.clone()).await;
-            let result = tasks_of(&self.dispatch)
-                .await
-                .task_result(&person.caller, &id, channel)
-                .await
-                .expect("a task");
-            return text(&result.expect("a result"));
-        }
-        match self.dispatch.call(&person.caller, call("sends", false, channel)).await.expect("runs") {
-            CallReply::Result(result) => text(&result),
-            other => panic!("{other:?}"),
-        }
+    /// The text of the tool `sends` in a plain call, or in a task, with this person at the client; and the questions.
+    async fn run(&self, person: &Person, as_task: bool) -> (Vec<String>, Vec<serde_json::Value>) {
+        let client = person.at(&self.dispatch);
+        let channel: Arc<dyn ClientChannel> = Arc::new(client.clone());
+        let came = if as_task {
+            let id = create(&self.dispatch, &person.caller, "sends", channel).await;
+            text(&result_of(&self.dispatch, &person.caller, &id).await)
+        } else {
+            match self.dispatch.call(&person.caller, call("sends", false, channel)).await.expect("runs") {
+                CallReply::Result(result) => text(result.as_str()),
+                other => panic!("{other:?}"),
+            }
+        };
+        (came, client.questions())
     }
 
-    /// The same, and how often the person was asked; no answer is left over.
+    /// The same by the local user, and how many questions there were; no answer is left over.
     async fn asked(&self, words: &[&'static str], as_task: bool) -> (Vec<String>, usize) {
         let person = Person::saying(&local_caller(), words);
-        let came = self.run(&person, as_task).await;
+        let (came, questions) = self.run(&person, as_task).await;
         assert!(person.words.lock().expect("no panic").is_empty(), "not asked often enough");
-        (came, person.asked().len())
+        (came, questions.len())
     }
 }
 
@@ -166,17 +124,10 @@ async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
         assert_eq!(house.asked(&["always"], as_task).await.0, yes());
         assert_eq!(house.asked(&[], as_task).await, (yes(), 0));
         let [grant] = &house.store.grants(None, 10).await.expect("reads")[..] else { panic!("one") };
-        assert_eq!(
-            (grant.by.as_str(), grant.wanted.to_string().as_str()),
-            ("local", "https://example.com:443")
-        );
-        house
-            .dispatch
-            .access()
-            .revoke_grant(&Caller::operator(), grant.id)
-            .await
-            .expect("answers")
-            .expect("was there");
+        let wanted = grant.wanted.to_string();
+        assert_eq!((grant.by.as_str(), wanted.as_str()), ("local", "https://example.com:443"));
+        let revoked = house.dispatch.access().revoke_grant(&Caller::operator(), grant.id).await;
+        revoked.expect("answers").expect("was there");
         let (came, _) = house.asked(&["never"], as_task).await;
         assert!(came.iter().all(|line| line.contains("is never allowed")), "{came:?}");
         assert_eq!(house.asked(&[], as_task).await.0, came);
@@ -254,7 +205,7 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
         house.dispatch.access().revoke_grant(&Caller::operator(), grants[0].id).await.expect("answers");
         go_on.notify_one();
     };
-    let (came, ()) = tokio::join!(house.run(&person, false), revoke);
+    let ((came, _), ()) = tokio::join!(house.run(&person, false), revoke);
     assert_eq!(came, ["yes", "yes", NO]);
 }
 
@@ -305,8 +256,8 @@ async fn the_names_in_a_question_hide_nothing() {
             async move { said(&[attempt(&context, wanted).await]) }.boxed()
         }));
         let person = Person::saying(&local_caller(), &["once"]);
-        assert_eq!(house.run(&person, false).await, ["yes"]);
-        let asked = person.asked();
+        let (came, asked) = house.run(&person, false).await;
+        assert_eq!(came, ["yes"]);
         let message = format!("The tool \"sends\" of the plugin \"native\" wants {does}. May it?");
         assert_eq!(asked[0]["message"], message);
         if does.contains("send requests") {
@@ -323,30 +274,29 @@ async fn the_names_in_a_question_hide_nothing() {
 async fn who_has_no_name_is_asked_for_nothing_lasting() {
     let house = House::with(sends(1));
     let (mute, all) = (RawJson::empty_object(), RawJson::trusted(r#"{"elicitation":{}}"#));
-    let came = house.run(&Person::saying(&Caller::local(mute), &[]), false).await;
+    let (came, _) = house.run(&Person::saying(&Caller::local(mute), &[]), false).await;
     assert!(came[0].contains("elicitation.form") && came[0].contains("grant = \"always\""), "{came:?}");
-    let anonymous = |session: Option<SessionId>| {
-        Caller::new(Arc::new(toolyard_dispatch::Principal::Anonymous), session, all.clone())
+    let always = async |session: Option<SessionId>| {
+        let anonymous = Caller::new(Arc::new(Principal::Anonymous), session, all.clone());
+        house.run(&Person::saying(&anonymous, &["always"]), false).await
     };
-    let person = Person::saying(&anonymous(None), &["always"]);
-    assert!(house.run(&person, false).await[0].contains("was not allowed by the user"), "was not offered");
-    let choices = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enum"];
+    let (came, asked) = always(None).await;
+    assert!(came[0].contains("was not allowed by the user"), "was not offered");
+    let choices = &asked[0]["requestedSchema"]["properties"]["decision"]["enum"];
     assert_eq!(*choices, serde_json::json!(["once", "task", "no"]));
     // A session that has ended meanwhile keeps nothing; the answer counts for the call.
-    let ended = SessionId("ended".into());
-    let person = Person::saying(&anonymous(Some(ended)), &["always"]);
-    assert_eq!(house.run(&person, false).await, ["yes"]);
+    assert_eq!(always(Some(SessionId("ended".into()))).await.0, ["yes"]);
     assert_eq!(house.store.grants(None, 10).await.expect("reads"), []);
-    let opened = house.dispatch.open_session(toolyard_dispatch::NewSession {
-        principal: Arc::new(toolyard_dispatch::Principal::Anonymous),
-        revision: toolyard_protocol::Revision::LATEST,
+    let opened = house.dispatch.open_session(NewSession {
+        principal: Arc::new(Principal::Anonymous),
+        revision: Revision::LATEST,
         capabilities: all.clone(),
         client: "a test".into(),
     });
     let Session { id, .. } = opened.await.expect("opens");
-    let person = Person::saying(&anonymous(Some(id)), &["always"]);
-    assert_eq!(house.run(&person, false).await, ["yes"]);
-    let titles = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enumNames"];
+    let (came, asked) = always(Some(id)).await;
+    assert_eq!(came, ["yes"]);
+    let titles = &asked[0]["requestedSchema"]["properties"]["decision"]["enumNames"];
     assert_eq!(titles[2], "Yes, for this session");
     assert_eq!(house.store.grants(None, 10).await.expect("reads").len(), 1);
 }
@@ -356,7 +306,7 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
 async fn a_store_that_fails_permits_nothing() {
     let house = House::with(sends(1));
     house.store.kill();
-    let came = house.run(&Person::saying(&local_caller(), &[]), false).await;
+    let (came, _) = house.asked(&[], false).await;
     assert!(came[0].contains("cannot be looked up now"), "{came:?}");
 }
 
@@ -374,16 +324,13 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
                 said(&[attempt(&context, host()).await])
             }
         }));
-        let person = Person::saying(&local_caller(), &[word]);
-        *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
-        let first = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
+        let create = async |words: &[&'static str]| {
+            let client = Person::saying(&local_caller(), words).at(&house.dispatch);
+            (create(&house.dispatch, &local_caller(), "sends", Arc::new(client.clone())).await, client)
+        };
+        let (first, _) = create(&[word]).await;
         go_on.notify_one();
-        tasks_of(&house.dispatch)
-            .await
-            .task_result(&person.caller, &first, Arc::new(person.clone()))
-            .await
-            .expect("a task")
-            .expect("runs");
+        result_of(&house.dispatch, &local_caller(), &first).await;
         let read = async |id: &str| {
             let id = TaskId::parse(id).expect("an id");
             let read: Option<ReadTask> = house.store.read(id, None).await.expect("reads");
@@ -393,9 +340,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         assert!(question.key.starts_with("host:permission:"), "{}", question.key);
         // An earlier run of another task has asked the same question.
         began.notified().await;
-        let person = Person::saying(&local_caller(), again);
-        *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
-        let second = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
+        let (second, client) = create(again).await;
         began.notified().await;
         let mut task = read(&second).await;
         let (name, _) = question.key.rsplit_once(':').expect("parts");
@@ -404,13 +349,9 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         task.version += 1;
         assert_eq!(house.store.commit(&task, Records::default()).await.expect("commits"), CommitStatus::Done);
         go_on.notify_one();
-        let result = tasks_of(&house.dispatch)
-            .await
-            .task_result(&person.caller, &second, Arc::new(person.clone()))
-            .await;
-        let came = text(&result.expect("a task").expect("runs"));
+        let came = text(&result_of(&house.dispatch, &local_caller(), &second).await);
         assert_eq!(came, [if again.is_empty() { "yes" } else { NO }]);
-        assert_eq!(person.asked().len(), again.len());
+        assert_eq!(client.asked().len(), again.len());
         eventually("the run to end", || house.dispatch.load().runs == 0).await;
     }
 }

@@ -1,34 +1,15 @@
 //! Tasks whose host is gone: they run again, or end with the reason, as the operator has set; and a
 //! host that the others take for dead.
 
-use crate::kit::application::{dispatch, eventually, tasks_of};
-use crate::kit::calls::{call, create};
-use crate::kit::client::Client;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, pending};
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use crate::kit::prelude::*;
+use futures_util::future::pending;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{
-    CallEvent, CallOutcome, Catalog, Clock, Departure, Dispatch, DrainMode, DrainReport, NoClientChannel,
-    ObservedCall, Observer, RawJson, Task, Timestamp,
-};
-use toolyard_kit::{YES, done, local_caller, memory, native, question, tool};
-use toolyard_store::MemoryStore;
-use toolyard_task::tool::{RunContext, RunEnd};
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Durability, Tool};
+use toolyard_dispatch::{CallEvent, CallOutcome, Catalog, DrainReport, ObservedCall, Observer};
+use toolyard_store_contract::ManualClock;
 
-type Body = fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
-
-fn rerun(body: Body) -> Arc<dyn Tool> {
+/// A tool that may be run again.
+fn rerun<F: Future<Output = RunEnd> + Send + 'static>(body: fn(Arc<dyn RunContext>) -> F) -> Arc<dyn Tool> {
     native("tool").durability(Durability::Rerun).runs(body)
-}
-
-fn once(body: Body) -> Arc<dyn Tool> {
-    tool("tool", body)
 }
 
 /// A host on this store.
@@ -38,64 +19,27 @@ fn host(store: &Arc<MemoryStore>, tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
 
 /// A task of the tool `tool`, whose client is gone.
 async fn created(dispatch: &Arc<Dispatch>) -> String {
-    create(dispatch, &local_caller(), "tool", Arc::new(NoClientChannel)).await
+    create_alone(dispatch, &local_caller(), "tool").await
 }
 
-async fn task(dispatch: &Arc<Dispatch>, id: &str) -> Task {
-    tasks_of(dispatch).await.task(&local_caller(), id).await.expect("found")
+async fn task(dispatch: &Dispatch, id: &str) -> Task {
+    task_of(dispatch, &local_caller(), id).await
 }
 
-async fn until(dispatch: &Arc<Dispatch>, id: &str, what: &str, holds: impl Fn(&Task) -> bool) -> Task {
-    let seen = Mutex::new(None);
-    eventually(what, || {
-        let read = async { dispatch.tasks().await?.task(&local_caller(), id).await };
-        let now = read.now_or_never().and_then(Result::ok);
-        let fits = now.as_ref().is_some_and(&holds);
-        *seen.lock().expect("no panic") = now;
-        fits
-    })
-    .await;
-    seen.into_inner().expect("no panic").expect("just seen")
+async fn until(dispatch: &Dispatch, id: &str, what: &str, holds: impl Fn(&Task) -> bool) -> Task {
+    crate::kit::application::until(dispatch, &local_caller(), id, what, holds).await
 }
 
 /// Never ends in the first attempt; returns the attempt in which it ended.
-fn second_time(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    async move {
-        match context.info().attempt {
-            1 => pending().await,
-            attempt => done(&format!("attempt {attempt}")),
-        }
+async fn second_time(context: Arc<dyn RunContext>) -> RunEnd {
+    match context.info().attempt {
+        1 => pending().await,
+        attempt => done(&format!("attempt {attempt}")),
     }
-    .boxed()
 }
 
-fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    pending().boxed()
-}
-
-/// A task that had begun on a host that then died, and the next host.
-async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
-    let store = memory();
-    let first = Arc::new(store.node());
-    let id = created(&host(&first, vec![one.clone()])).await;
-    first.kill();
-    let second = Arc::new(store.node());
-    (host(&second, vec![one]), second, id)
-}
-
-#[tokio::test]
-async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
-    let (second, _, id) = after_a_death(rerun(second_time)).await;
-    let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
-    assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
-    let result = tasks_of(&second)
-        .await
-        .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
-        .await
-        .expect("a task")
-        .expect("a result");
-    assert!(result.as_str().contains("attempt 2"), "{}", result.as_str());
-    eventually("the slot to be given back", || second.load().runs == 0).await;
+async fn never(_: Arc<dyn RunContext>) -> RunEnd {
+    pending().await
 }
 
 /// The observed events of calls, one word each.
@@ -115,19 +59,27 @@ impl Observer for Seen {
 }
 
 #[tokio::test]
-async fn a_run_that_was_taken_over_is_observed_like_any_other() {
-    let (second, _, id) = after_a_death(rerun(second_time)).await;
+async fn a5_what_may_be_run_again_is_run_again_told_its_attempt_and_observed_like_any_run() {
+    let store = memory();
+    let first = Arc::new(store.node());
+    let id = created(&host(&first, vec![rerun(second_time)])).await;
+    first.kill();
+    let second = host(&Arc::new(store.node()), vec![rerun(second_time)]);
     let seen = Arc::new(Seen::default());
     second.observers().set_observer(seen.clone());
-    until(&second, &id, "the second attempt", |task| !task.is_live()).await;
-    let seen = seen.0.lock().expect("no panic");
-    assert_eq!(*seen, ["tool by local", "task", "result"]);
+    let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
+    assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
+    let result = result_of(&second, &local_caller(), &id).await;
+    assert!(result.contains("attempt 2"), "{result}");
+    eventually("the slot to be given back", || second.load().runs == 0).await;
+    assert_eq!(*seen.0.lock().expect("no panic"), ["tool by local", "task", "result"]);
 }
 
 /// The operator's setting from the creation of the task counts, and can only be revoked.
 #[tokio::test]
 async fn what_the_operator_allows_later_makes_nothing_run_again() {
-    for (before, after) in [(once(second_time), rerun(second_time)), (rerun(second_time), once(second_time))]
+    for (before, after) in
+        [(tool("tool", second_time), rerun(second_time)), (rerun(second_time), tool("tool", second_time))]
     {
         let store = memory();
         let first = Arc::new(store.node());
@@ -145,93 +97,67 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     let id = created(&host(&first, vec![rerun(second_time)])).await;
     first.kill();
     let second = host(&Arc::new(store.node()), Vec::new());
-    let stop = CancellationToken::new();
-    let service = tokio::spawn(second.clone().keep_time(stop));
+    let _time = keep_time(&second);
     let waits = task(&second, &id).await;
     assert_eq!(waits.status(), TaskStatus::Working);
     assert!(waits.status_message.expect("says why").contains("Waiting for the tool `tool`"));
     // A command that only reads does not take the task over.
     second.catalog().publish(Arc::new(Catalog::new(vec![rerun(second_time)]).expect("one")));
     until(&second, &id, "the tool to be back", |task| task.status() == TaskStatus::Completed).await;
-    service.abort();
 }
 
 /// Asks `a`. In the first attempt it then never ends, later it returns the answer.
-fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-    async move {
-        let answers = context.ask(vec![question("a")]).await;
-        if context.info().attempt == 1 {
-            return pending().await;
-        }
-        done(&format!("{answers:?}"))
+async fn asks(context: Arc<dyn RunContext>) -> RunEnd {
+    let answers = context.ask(vec![question("a")]).await;
+    if context.info().attempt == 1 {
+        return pending().await;
     }
-    .boxed()
+    done(&format!("{answers:?}"))
 }
 
-/// IR-7: an answer is stored once, and the same question is not asked twice.
+/// IR-7: an answer is stored once, and the same question is not asked twice. A question that was open when the host
+/// died stays open, under the request that carried it and under a new one.
 #[tokio::test]
-async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
-    let store = memory();
-    let first = Arc::new(store.node());
-    let before = host(&first, vec![rerun(asks)]);
-    let client = Client::default();
-    let id = create(&before, &local_caller(), "tool", Arc::new(client.clone())).await;
-    eventually("the question", || !client.asked().is_empty()).await;
-    before.take_response(&local_caller(), &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
-    first.kill();
-    let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
-    let later = Client::default();
-    let result = tasks_of(&second)
-        .await
-        .task_result(&local_caller(), &id, Arc::new(later.clone()))
-        .await
-        .expect("a task");
-    assert!(result.expect("a result").as_str().contains("accept"));
-    assert_eq!((client.asked().len(), later.asked().len()), (1, 0));
-}
-
-/// A question that was open when the host died stays open, under the request that carried it and under
-/// a new one.
-#[tokio::test]
-async fn an_open_question_outlives_its_host() {
-    for answer_late in [false, true] {
+async fn a_second_attempt_gets_the_answer_that_came_before_it_or_comes_to_either_request() {
+    const BEFORE: &str = "an answer before the death of the host";
+    const OLD: &str = "an answer to the request of the dead host";
+    const NEW: &str = "an answer to a new request";
+    for case in [BEFORE, OLD, NEW] {
         let store = memory();
         let first = Arc::new(store.node());
-        let client = Client::default();
         let before = host(&first, vec![rerun(asks)]);
-        let id = create(&before, &local_caller(), "tool", Arc::new(client.clone())).await;
+        let (me, client, later) = (local_caller(), Client::default(), Client::default());
+        let id = create(&before, &me, "tool", Arc::new(client.clone())).await;
         eventually("the question", || !client.asked().is_empty()).await;
+        let answer = async |host: &Dispatch, client: &Client| {
+            host.take_response(&me, &client.asked()[0], Ok(RawJson::trusted(YES))).await.expect("kept");
+        };
+        if case == BEFORE {
+            answer(&before, &client).await;
+        }
         first.kill();
         let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
-        assert_eq!(task(&second, &id).await.status(), TaskStatus::InputRequired);
-        let later = Client::default();
-        if answer_late {
-            // The answer to the request of the dead host.
-            second
-                .take_response(&local_caller(), &client.asked()[0], Ok(RawJson::trusted(YES)))
-                .await
-                .expect("kept");
-        } else {
-            let (asking, waits) = (later.clone(), second.clone());
-            let id = id.clone();
-            let waits = tokio::spawn(async move {
-                tasks_of(&waits).await.task_result(&local_caller(), &id, Arc::new(asking)).await
-            });
-            eventually("the question to go out again", || !later.asked().is_empty()).await;
-            second
-                .take_response(&local_caller(), &later.asked()[0], Ok(RawJson::trusted(YES)))
-                .await
-                .expect("kept");
-            waits.await.expect("no panic").expect("a task").expect("a result");
+        let channel: Arc<dyn ClientChannel> = match case {
+            OLD => Arc::new(NoClientChannel),
+            _ => Arc::new(later.clone()),
+        };
+        if case != BEFORE {
+            assert_eq!(task(&second, &id).await.status(), TaskStatus::InputRequired);
         }
-        let result = tasks_of(&second)
-            .await
-            .task_result(&local_caller(), &id, Arc::new(NoClientChannel))
-            .await
-            .expect("a task");
-        assert!(result.expect("a result").as_str().contains("accept"));
+        let answers_late = async {
+            if case == NEW {
+                eventually("the question to go out again", || !later.asked().is_empty()).await;
+                answer(&second, &later).await;
+            } else if case == OLD {
+                answer(&second, &client).await;
+            }
+        };
+        let waits = tasks_of(&second).await.task_result(&me, &id, channel);
+        let (result, ()) = tokio::join!(waits, answers_late);
+        assert!(result.expect("a task").expect("a result").as_str().contains("accept"), "{case}");
         let ended = task(&second, &id).await;
-        assert_eq!((ended.questions.len(), ended.questions[0].asked_again), (1, 0));
+        assert_eq!((ended.questions.len(), ended.questions[0].asked_again), (1, 0), "{case}");
+        assert_eq!((client.asked().len(), later.asked().len()), (1, usize::from(case == NEW)), "{case}");
     }
 }
 
@@ -246,10 +172,10 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
     };
     let store = memory();
     let first = host(&Arc::new(store.node()), tools());
-    let again = create(&first, &local_caller(), "again", Arc::new(NoClientChannel)).await;
-    let once = create(&first, &local_caller(), "once", Arc::new(NoClientChannel)).await;
-    let (calling, plain) = (first.clone(), call("plain", false, Arc::new(NoClientChannel)));
-    let plain = tokio::spawn(async move { calling.call(&local_caller(), plain).await });
+    let again = create_alone(&first, &local_caller(), "again").await;
+    let once = create_alone(&first, &local_caller(), "once").await;
+    let calling = first.clone();
+    let plain = tokio::spawn(async move { calling.call(&local_caller(), plain_call("plain")).await });
     eventually("all three to run", || first.load().runs == 3).await;
     let drained = first.drain(Duration::ZERO, DrainMode::HandOver).await;
     assert_eq!(drained, DrainReport { cut: 2, handed_over: 1 });
@@ -286,7 +212,7 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
         let first = host(&Arc::new(store.node()), moment(&gate));
         let mut ids = Vec::new();
         for _ in 0..190 {
-            ids.push(create(&first, &local_caller(), "moment", Arc::new(NoClientChannel)).await);
+            ids.push(create_alone(&first, &local_caller(), "moment").await);
         }
         gate.send_replace(true);
         let drained = first.drain(Duration::from_secs(30), DrainMode::HandOver).await;
@@ -302,53 +228,32 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
     assert!(handed_over > 0, "there was a line");
 }
 
-/// A clock that is moved by hand.
-struct HandClock(AtomicI64);
-
-impl Clock for HandClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
-    }
-}
-
 /// A4: a host whose lease has run out stops its runs, takes another incarnation, and recovers its
 /// own former tasks like any host.
 #[tokio::test]
 async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
-    struct Sign(Arc<AtomicI64>);
-    impl Drop for Sign {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    let clock = Arc::new(HandClock(AtomicI64::new(1_000_000)));
+    let clock = ManualClock::at(1_000_000);
     let lease = Duration::from_millis(300);
     let store = Arc::new(MemoryStore::new(clock.clone()).leased(lease));
-    let dropped = Arc::new(AtomicI64::new(0));
-    let sign = dropped.clone();
-    let guarded = native("tool").durability(Durability::Rerun).runs(move |context: Arc<dyn RunContext>| {
-        let held = Sign(sign.clone());
+    let dropped = Arc::new(AtomicU32::new(0));
+    let count = dropped.clone();
+    let guarded = native("tool").durability(Durability::Rerun).runs(move |context| {
+        let counted = Counted(count.clone());
         async move {
-            let _held = held;
-            match context.info().attempt {
-                1 => pending().await,
-                _ => done("again"),
-            }
+            let _counted = counted;
+            second_time(context).await
         }
     });
     let host = host(&store, vec![guarded]);
-    let stop = CancellationToken::new();
-    let services =
-        [tokio::spawn(host.clone().keep_lease(stop.clone())), tokio::spawn(host.clone().keep_time(stop))];
+    let _services = serve(&host);
     let id = created(&host).await;
     let first = task(&host, &id).await.fence;
     // By the store's clock it is dead, whatever its own clock says.
-    clock.0.fetch_add(301, Ordering::SeqCst);
+    clock.advance(301);
     eventually("its run to be stopped", || dropped.load(Ordering::SeqCst) == 1).await;
     let ended = until(&host, &id, "the second attempt", |task| !task.is_live()).await;
     assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
     assert_ne!(ended.fence.incarnation, first.incarnation);
-    services.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 /// A4: a host whose lease was not renewed in time, and which stops late, neither ends nor hands
@@ -356,12 +261,12 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
 #[tokio::test]
 async fn a_host_that_goes_leaves_alone_what_another_has_claimed() {
     for parting in [DrainMode::HandOver, DrainMode::End(Departure::PipeClosed)] {
-        let clock = Arc::new(HandClock(AtomicI64::new(1_000_000)));
+        let clock = ManualClock::at(1_000_000);
         let store = Arc::new(MemoryStore::new(clock.clone()).leased(Duration::from_secs(600)));
         // It keeps no lease, so it does not notice that its time has passed.
         let first = host(&Arc::new(store.node()), vec![rerun(never)]);
         let id = created(&first).await;
-        clock.0.fetch_add(600_001, Ordering::SeqCst);
+        clock.advance(600_001);
         let second = host(&Arc::new(store.node()), vec![rerun(never)]);
         second.recover_now().await;
         let claimed = until(&second, &id, "the claim", |task| task.fence.attempt == 2).await;

@@ -1,28 +1,22 @@
 //! Tasks that resume: what their journals hold when they are parked, and which run continues them.
 
-use crate::kit::application::{dispatch_by, eventually, tasks_of};
-use crate::kit::calls::create;
+use crate::kit::prelude::*;
 use crate::kit::stateless;
-use futures_util::FutureExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Bounds, Departure, Dispatch, DrainMode, NoClientChannel, Settings, Stores, TaskId};
-use toolyard_kit::{
-    Intercept, SETTINGS, StoreProxy, TickingClock, application, done, local_caller, memory, native, question,
-    stores,
-};
-use toolyard_protocol::stateless::input::Retry;
-use toolyard_store::MemoryStore;
+use std::sync::atomic::AtomicBool;
+use toolyard_dispatch::Stores;
+use toolyard_kit::{Intercept, StoreProxy};
 use toolyard_task::journal::{Chunk, JournalStore as _};
-use toolyard_task::tool::Report;
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Durability, RunContext, RunEnd, RunJournal, StoreError, Task, TaskStore as _, Tool};
+use toolyard_task::{RunJournal, StoreError, TaskStore as _};
 
 fn chunk(text: &str) -> Chunk {
     Chunk { entries: 1, body: text.to_owned().into() }
+}
+
+/// A tool whose tasks resume.
+fn saga<F: Future<Output = RunEnd> + Send + 'static>(
+    body: impl Fn(Arc<dyn RunContext>) -> F + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
+    native("saga").durability(Durability::Resume).runs(body)
 }
 
 fn journal(context: &Arc<dyn RunContext>) -> Arc<dyn RunJournal> {
@@ -30,16 +24,27 @@ fn journal(context: &Arc<dyn RunContext>) -> Arc<dyn RunJournal> {
 }
 
 async fn created(host: &Arc<Dispatch>, tool: &str) -> TaskId {
-    let id = create(host, &local_caller(), tool, Arc::new(NoClientChannel)).await;
-    TaskId::parse(&id).expect("our own spelling")
+    created_by(host, &local_caller(), tool).await
+}
+
+async fn created_by(host: &Arc<Dispatch>, caller: &Caller, tool: &str) -> TaskId {
+    TaskId::parse(&create_alone(host, caller, tool).await).expect("our own spelling")
 }
 
 async fn stored(store: &MemoryStore, id: TaskId) -> Task {
     store.read(id, None).await.expect("works").expect("is stored").task
 }
 
+async fn until(store: &MemoryStore, id: TaskId, what: &str, holds: impl Fn(Task) -> bool) {
+    eventually(what, || stored(store, id).now_or_never().is_some_and(&holds)).await;
+}
+
 async fn until_ended(store: &MemoryStore, id: TaskId) {
-    eventually("the end", || stored(store, id).now_or_never().is_some_and(|task| !task.is_live())).await;
+    until(store, id, "the end", |task| !task.is_live()).await;
+}
+
+async fn until_completed(store: &MemoryStore, id: TaskId) {
+    until(store, id, "the end", |task| task.status() == TaskStatus::Completed).await;
 }
 
 async fn lines(store: &MemoryStore, id: TaskId) -> Vec<String> {
@@ -47,40 +52,42 @@ async fn lines(store: &MemoryStore, id: TaskId) -> Vec<String> {
     chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.body).into_owned()).collect()
 }
 
-/// Waits before each commit, until it is let go, and may fail them.
+/// Waits before each commit, until it is let go, and may fail them. It may take its time to register a host and to
+/// append to a journal.
 #[derive(Default)]
 struct Gate {
     is_closed: AtomicBool,
     fails: AtomicBool,
+    is_slow: AtomicBool,
     reached: Notify,
     opened: Notify,
 }
 
-/// A link whose commits wait at this gate.
-struct Gated(Arc<Gate>);
-
-impl Intercept for Gated {
+impl Intercept for Gate {
     async fn call<T: Send, E: From<StoreError> + Send>(
         &self,
         operation: &'static str,
         call: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
-        if operation == "commit" && self.0.fails.load(Ordering::SeqCst) {
+        if operation == "commit" && self.fails.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("it fails".into()).into());
         }
-        if operation == "commit" && self.0.is_closed.load(Ordering::SeqCst) {
-            self.0.reached.notify_one();
-            self.0.opened.notified().await;
+        if operation == "commit" && self.is_closed.load(Ordering::SeqCst) {
+            self.reached.notify_one();
+            self.opened.notified().await;
+        }
+        if self.is_slow.load(Ordering::SeqCst) && ["register", "write_chunks"].contains(&operation) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
         }
         call.await
     }
 }
 
-fn gated(store: &Arc<MemoryStore>, tool: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    let link = StoreProxy::new(store.clone(), Gated(gate.clone()));
-    let stores = Stores { tasks: link.clone(), journals: link, ..stores(store) };
-    (application(SETTINGS, stores, TickingClock::at(1), vec![tool]), gate)
+/// A host whose store is behind a gate.
+fn gated(store: &Arc<MemoryStore>, tool: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<StoreProxy<Gate>>) {
+    let link = StoreProxy::new(store.clone(), Gate::default());
+    let stores = Stores { tasks: link.clone(), journals: link.clone(), nodes: link.clone(), ..stores(store) };
+    (application(SETTINGS, stores, TickingClock::at(1), vec![tool]), link)
 }
 
 /// A task that is parked because its host leaves is parked at one point of its journal. Else the next run would
@@ -90,7 +97,7 @@ async fn what_a_run_records_while_it_is_parked_is_left_to_the_next_one() {
     let store = memory();
     let goes_on = Arc::new(Notify::new());
     let signal = goes_on.clone();
-    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
+    let tool = saga(move |context| {
         let signal = signal.clone();
         async move {
             let journal = journal(&context);
@@ -102,18 +109,18 @@ async fn what_a_run_records_while_it_is_parked_is_left_to_the_next_one() {
             std::future::pending().await
         }
     });
-    let (host, gate) = gated(&store, tool);
+    let (host, link) = gated(&store, tool);
     let id = created(&host, "saga").await;
-    gate.is_closed.store(true, Ordering::SeqCst);
+    link.intercept.is_closed.store(true, Ordering::SeqCst);
     let leaving = tokio::spawn({
         let host = host.clone();
         async move { host.drain(Duration::from_secs(5), DrainMode::HandOver).await }
     });
-    gate.reached.notified().await;
+    link.intercept.reached.notified().await;
     goes_on.notify_one();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    gate.is_closed.store(false, Ordering::SeqCst);
-    gate.opened.notify_one();
+    link.intercept.is_closed.store(false, Ordering::SeqCst);
+    link.intercept.opened.notify_one();
     leaving.await.expect("no panic");
     let task = stored(&store, id).await;
     assert!(task.parked().is_some(), "{task:?}");
@@ -127,7 +134,7 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
     let store = memory();
     let (is_flushed, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
     let (flushed, signal) = (is_flushed.clone(), goes_on.clone());
-    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
+    let tool = saga(move |context| {
         let (flushed, signal) = (flushed.clone(), signal.clone());
         async move {
             let journal = journal(&context);
@@ -139,15 +146,15 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
             std::future::pending().await
         }
     });
-    let (host, gate) = gated(&store, tool);
+    let (host, link) = gated(&store, tool);
     let id = created(&host, "saga").await;
     let has_journal = || matches!(store.journal(id).now_or_never(), Some(Ok(Some(_))));
     eventually("its journal", has_journal).await;
-    gate.fails.store(true, Ordering::SeqCst);
+    link.intercept.fails.store(true, Ordering::SeqCst);
     goes_on.notify_one();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!is_flushed.load(Ordering::SeqCst) && stored(&store, id).await.resume.is_some());
-    gate.fails.store(false, Ordering::SeqCst);
+    link.intercept.fails.store(false, Ordering::SeqCst);
     eventually("the flush", || is_flushed.load(Ordering::SeqCst)).await;
     assert_eq!(stored(&store, id).await.resume, None);
     assert!(!has_journal());
@@ -159,44 +166,23 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
 async fn a_host_whose_clock_is_behind_wakes_a_sleeping_task_once() {
     let clock = TickingClock::at(1_000_000);
     let store = Arc::new(MemoryStore::new(clock.clone()));
-    let tool = native("saga").durability(Durability::Resume).runs(move |context| async move {
+    let tool = saga(move |context| async move {
         journal(&context).sleep_until(1_060_000).await;
         done("slept")
     });
     let host = application(SETTINGS, stores(&store), TickingClock::at(1), vec![tool]);
-    let stop = CancellationToken::new();
-    let time = tokio::spawn(host.clone().keep_time(stop.clone()));
+    let _time = keep_time(&host);
     let id = created(&host, "saga").await;
-    let is_parked = || stored(&store, id).now_or_never().is_some_and(|task| task.parked().is_some());
-    eventually("the sleep", is_parked).await;
+    until(&store, id, "the sleep", |task| task.parked().is_some()).await;
     clock.advance(60_000);
     until_ended(&store, id).await;
     assert_eq!(stored(&store, id).await.fence.attempt, 2);
-    stop.cancel();
-    time.await.expect("no panic");
-}
-
-/// A store whose registrations take longer than the call, and whose appends are late.
-struct SlowStore;
-
-impl Intercept for SlowStore {
-    async fn call<T: Send, E: From<StoreError> + Send>(
-        &self,
-        operation: &'static str,
-        call: impl Future<Output = Result<T, E>> + Send,
-    ) -> Result<T, E> {
-        if ["register", "write_chunks"].contains(&operation) {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        call.await
-    }
 }
 
 /// The run ends between the decision that its call becomes a task and the task.
 #[tokio::test]
 async fn a_call_that_ends_while_it_becomes_a_task_leaves_its_whole_journal() {
     let store = memory();
-    let link = StoreProxy::new(store.clone(), SlowStore);
     let tool = native("t").durability(Durability::Resume).inline_for(Duration::from_millis(20)).runs(
         |context| async move {
             let journal = journal(&context);
@@ -207,82 +193,59 @@ async fn a_call_that_ends_while_it_becomes_a_task_leaves_its_whole_journal() {
             done("ended")
         },
     );
-    let stores = Stores { tasks: link.clone(), journals: link.clone(), nodes: link, ..stores(&store) };
-    let host = application(SETTINGS, stores, TickingClock::at(1), vec![tool]);
-    let task = stateless::created(stateless::calls(&host, Retry::default()).await);
-    task.handover.expect("a duty").mark_delivered();
-    let id = TaskId::parse(&task.view.id).expect("our own spelling");
+    let (host, link) = gated(&store, tool);
+    // The registration takes longer than the call, and what is appended comes late.
+    link.intercept.is_slow.store(true, Ordering::SeqCst);
+    let view = stateless::delivered(stateless::calls(&host, Retry::default()).await);
+    let id = TaskId::parse(&view.id).expect("our own spelling");
     until_ended(&store, id).await;
     assert_eq!(lines(&store, id).await, ["begin", "middle", "end"]);
 }
 
 /// Else the guest would get the failure as its answer, and each repetition too.
 #[tokio::test]
-async fn a_question_of_a_task_that_resumes_waits_for_the_store() {
-    let store = memory();
-    let goes_on = Arc::new(Notify::new());
-    let signal = goes_on.clone();
-    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
-        let signal = signal.clone();
-        async move {
-            signal.notified().await;
-            let answers = context.ask(vec![question("q")]).await;
-            done(&format!("{answers:?}"))
+async fn the_questions_and_effects_of_a_task_that_resumes_wait_for_the_store() {
+    for is_asking in [true, false] {
+        let store = memory();
+        let goes_on = Arc::new(Notify::new());
+        let signal = goes_on.clone();
+        let tool = saga(move |context| {
+            let signal = signal.clone();
+            async move {
+                signal.notified().await;
+                if is_asking {
+                    return asks(context).await;
+                }
+                done(if context.effects().await.is_ok() { "recorded" } else { "failed" })
+            }
+        });
+        let (host, link) = gated(&store, tool);
+        let id = created(&host, "saga").await;
+        link.intercept.fails.store(true, Ordering::SeqCst);
+        goes_on.notify_one();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        link.intercept.fails.store(false, Ordering::SeqCst);
+        if is_asking {
+            until(&store, id, "the question", |task| task.status() == TaskStatus::InputRequired).await;
+        } else {
+            until_ended(&store, id).await;
+            let task = stored(&store, id).await;
+            assert!(task.effects && format!("{:?}", task.outcome).contains("recorded"), "{task:?}");
         }
-    });
-    let (host, gate) = gated(&store, tool);
-    let id = created(&host, "saga").await;
-    gate.fails.store(true, Ordering::SeqCst);
-    goes_on.notify_one();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    gate.fails.store(false, Ordering::SeqCst);
-    eventually("the question", || {
-        stored(&store, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::InputRequired)
-    })
-    .await;
-}
-
-/// Else the guest would get the failure as its answer, and each repetition too.
-#[tokio::test]
-async fn the_effects_of_a_task_that_resumes_wait_for_the_store() {
-    let store = memory();
-    let goes_on = Arc::new(Notify::new());
-    let signal = goes_on.clone();
-    let tool = native("saga").durability(Durability::Resume).runs(move |context| {
-        let signal = signal.clone();
-        async move {
-            signal.notified().await;
-            done(if context.effects().await.is_ok() { "recorded" } else { "failed" })
-        }
-    });
-    let (host, gate) = gated(&store, tool);
-    let id = created(&host, "saga").await;
-    gate.fails.store(true, Ordering::SeqCst);
-    goes_on.notify_one();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    gate.fails.store(false, Ordering::SeqCst);
-    until_ended(&store, id).await;
-    let task = stored(&store, id).await;
-    assert!(task.effects && format!("{:?}", task.outcome).contains("recorded"), "{task:?}");
+    }
 }
 
 /// A run keeps its slot for two seconds while its question is open, unless another call waits for the slot.
 #[tokio::test]
 async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
-    let one =
-        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
     let host = |store| {
-        let asks = native("asks").durability(Durability::Resume).runs(async move |context| {
-            let answers = context.ask(vec![question("q")]).await;
-            done(&format!("{answers:?}"))
-        });
         let other = native("other").runs(|_| std::future::ready(done("done")));
-        dispatch_by(Settings { admission: one, ..SETTINGS }, store, vec![asks, other])
+        dispatch_by(running(1), store, vec![saga(asks), other])
     };
     let (alone, shared) = (memory(), memory());
     let (alone_host, shared_host) = (host(&alone), host(&shared));
-    let first = created(&alone_host, "asks").await;
-    let second = created(&shared_host, "asks").await;
+    let first = created(&alone_host, "saga").await;
+    let second = created(&shared_host, "saga").await;
     let other = created(&shared_host, "other").await;
     until_ended(&shared, other).await;
     assert!(stored(&shared, second).await.parked().is_some());
@@ -300,43 +263,17 @@ fn versioned(component: &str, ran: Arc<Mutex<Vec<String>>>) -> Arc<dyn Tool> {
     })
 }
 
-/// A task of component `01` that waits for its turn on this host, which then dies.
-async fn left_in_the_queue(on: &Arc<MemoryStore>, ran: &Arc<Mutex<Vec<String>>>) -> TaskId {
-    let one =
-        Bounds { running: 1, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
-    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
-    let tools = vec![blocks, versioned("01", ran.clone())];
-    let host = dispatch_by(Settings { admission: one, ..SETTINGS }, on, tools);
-    created(&host, "blocks").await;
-    let id = created(&host, "saga").await;
-    on.kill();
-    id
-}
-
-/// The journal names the component of all runs from the creation of the task on.
+/// The journal names the component of all runs from the creation of the task on, and no other one continues it. The
+/// task continues as soon as a host has its component.
 #[tokio::test]
 async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_component_of_its_journal() {
-    let store = memory();
+    let (store, ran) = (memory(), Arc::new(Mutex::new(Vec::new())));
     let first = Arc::new(store.node());
-    let ran = Arc::new(Mutex::new(Vec::new()));
-    let id = left_in_the_queue(&first, &ran).await;
-    let second = Arc::new(store.node());
-    let host = dispatch_by(SETTINGS, &second, vec![versioned("02", ran.clone())]);
-    host.recover_now().await;
-    eventually("its end", || {
-        stored(&second, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
-    })
-    .await;
-    assert_eq!(*ran.lock().expect("no panic"), ["01"]);
-}
-
-/// No other component continues a task. It continues as soon as a host has its component.
-#[tokio::test]
-async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
-    let store = memory();
-    let first = Arc::new(store.node());
-    let ran = Arc::new(Mutex::new(Vec::new()));
-    let id = left_in_the_queue(&first, &ran).await;
+    let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
+    let host = dispatch_by(running(1), &first, vec![blocks, versioned("01", ran.clone())]);
+    created(&host, "blocks").await;
+    let id = created(&host, "saga").await;
+    first.kill();
     let second = Arc::new(store.node());
     let another = native("saga").durability(Durability::Resume).digest("02").runs(async |_| done("other"));
     let host = dispatch_by(SETTINGS, &second, vec![another]);
@@ -346,12 +283,9 @@ async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
     assert!(waiting.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`")));
     second.kill();
     let third = Arc::new(store.node());
-    let host = dispatch_by(SETTINGS, &third, vec![versioned("01", ran.clone())]);
+    let host = dispatch_by(SETTINGS, &third, vec![versioned("02", ran.clone())]);
     host.recover_now().await;
-    eventually("its end", || {
-        stored(&third, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
-    })
-    .await;
+    until_completed(&third, id).await;
     assert_eq!(*ran.lock().expect("no panic"), ["01"]);
 }
 
@@ -359,26 +293,20 @@ async fn a_task_whose_component_is_missing_waits_until_a_host_has_it() {
 #[tokio::test]
 async fn a_parked_task_whose_tool_is_gone_says_so() {
     let store = memory();
-    let parks = native("saga").durability(Durability::Resume).runs(|context| async move {
+    let parks = saga(|context| async move {
         journal(&context).push(chunk("begin"));
         journal(&context).continue_with(chunk("begin again")).await;
         RunEnd::Stopped
     });
     let first = Arc::new(store.node());
     let id = created(&dispatch_by(SETTINGS, &first, vec![parks]), "saga").await;
-    eventually("it to be parked", || {
-        stored(&store, id).now_or_never().is_some_and(|task| task.parked().is_some())
-    })
-    .await;
+    until(&store, id, "it to be parked", |task| task.parked().is_some()).await;
     let host = dispatch_by(SETTINGS, &Arc::new(store.node()), Vec::new());
-    let stop = CancellationToken::new();
-    tokio::spawn(host.clone().keep_time(stop.clone()));
-    eventually("the message", || {
-        let task = stored(&store, id).now_or_never().expect("no wait");
+    let _time = keep_time(&host);
+    let says_so = |task: Task| {
         task.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`"))
-    })
-    .await;
-    stop.cancel();
+    };
+    until(&store, id, "the message", says_so).await;
 }
 
 /// The client that closes its pipe, or the person who does, wants the host to end, and not the task.
@@ -386,7 +314,7 @@ async fn a_parked_task_whose_tool_is_gone_says_so() {
 async fn the_end_of_a_pipe_leaves_a_task_that_resumes_to_the_next_host() {
     let store = memory();
     let saga = |ends: bool| {
-        native("saga").durability(Durability::Resume).runs(move |context| async move {
+        saga(move |context| async move {
             journal(&context).push(chunk("begin"));
             if ends { done("done") } else { std::future::pending().await }
         })
@@ -397,10 +325,7 @@ async fn the_end_of_a_pipe_leaves_a_task_that_resumes_to_the_next_host() {
     assert_eq!((drained.cut, drained.handed_over), (0, 1));
     let second = dispatch_by(SETTINGS, &Arc::new(store.node()), vec![saga(true)]);
     second.recover_now().await;
-    eventually("its end", || {
-        stored(&store, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
-    })
-    .await;
+    until_completed(&store, id).await;
 }
 
 /// A task that asks, waits and asks again would else have no limit.
@@ -418,32 +343,27 @@ async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
         done(&format!("{attempt}: {asked:?}"))
     });
     let host = dispatch_by(SETTINGS, &store, vec![saga]);
-    let stop = CancellationToken::new();
-    tokio::spawn(host.clone().keep_time(stop.clone()));
+    let _time = keep_time(&host);
     let id = created(&host, "saga").await;
     for attempt in 1..3 {
         let key = format!("q{attempt}");
         let is_asked =
             |task: Task| task.parked().is_some() && task.open_questions().any(|question| question.key == key);
-        eventually("a question", || stored(&store, id).now_or_never().is_some_and(is_asked)).await;
-        let answers = [(key.clone(), toolyard_dispatch::RawJson::trusted(toolyard_kit::YES))];
-        tasks_of(&host)
-            .await
-            .update_task(&local_caller(), &id.to_string(), answers.into())
-            .await
-            .expect("answers");
+        until(&store, id, "a question", is_asked).await;
+        let answers = [(key.clone(), RawJson::trusted(YES))].into();
+        let answered = tasks_of(&host).await.update_task(&local_caller(), &id.to_string(), answers).await;
+        answered.expect("answers");
     }
     until_ended(&store, id).await;
     let outcome = format!("{:?}", stored(&store, id).await.outcome);
     assert!(outcome.contains("3: ") && outcome.contains("at most 2 questions"), "{outcome}");
-    stop.cancel();
 }
 
 /// H12: a guest that does so in a loop would keep the disk busy, and so would many of one owner.
 #[tokio::test]
 async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() {
     let store = memory();
-    let saga = native("saga").durability(Durability::Resume).runs(move |context| async move {
+    let saga = saga(move |context| async move {
         let (attempt, journal) = (context.info().attempt, journal(&context));
         journal.past().await.expect("reads");
         if attempt == 3 {
@@ -455,8 +375,7 @@ async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() 
         RunEnd::Stopped
     });
     let host = dispatch_by(SETTINGS, &store, vec![saga]);
-    let stop = CancellationToken::new();
-    tokio::spawn(host.clone().keep_time(stop.clone()));
+    let _time = keep_time(&host);
     let begun = std::time::Instant::now();
     let mut ids = Vec::new();
     for _ in 0..6 {
@@ -468,14 +387,13 @@ async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() 
     // Twelve beginnings of 320 KiB at 2 MiB a second.
     let all = begun.elapsed();
     assert!(all > Duration::from_millis(1_500), "{all:?}");
-    stop.cancel();
 }
 
 /// H10: the share of an owner holds while its tasks run, too.
 #[tokio::test]
 async fn a_task_whose_owner_s_journals_have_their_share_goes_on_and_resumes_no_more() {
     let store = memory();
-    let saga = native("saga").durability(Durability::Resume).runs(move |context| async move {
+    let saga = saga(move |context| async move {
         let journal = journal(&context);
         journal.past().await.expect("reads");
         journal.push(chunk(&"large".repeat(120_000)));
@@ -487,14 +405,10 @@ async fn a_task_whose_owner_s_journals_have_their_share_goes_on_and_resumes_no_m
     let settings = Settings { journal_bytes: 4 << 20, ..SETTINGS };
     let host = dispatch_by(settings, &store, vec![saga]);
     let mut ids = vec![created(&host, "saga").await, created(&host, "saga").await];
-    let of_other = create(&host, &caller("other"), "saga", Arc::new(NoClientChannel)).await;
-    ids.push(TaskId::parse(&of_other).expect("our own spelling"));
+    ids.push(created_by(&host, &caller("other"), "saga").await);
     let mut kept = Vec::new();
     for id in ids {
-        eventually("its word", || {
-            stored(&store, id).now_or_never().is_some_and(|task| task.status_message.is_some())
-        })
-        .await;
+        until(&store, id, "its word", |task| task.status_message.is_some()).await;
         let task = stored(&store, id).await;
         let is_kept = task.status_message.as_deref() == Some("kept");
         assert_eq!(is_kept, task.unresumable.is_none(), "{task:?}");
@@ -505,16 +419,15 @@ async fn a_task_whose_owner_s_journals_have_their_share_goes_on_and_resumes_no_m
     assert!(kept[0] != kept[1] && kept[2], "{kept:?}");
 }
 
-fn caller(name: &str) -> toolyard_dispatch::Caller {
-    let capabilities = toolyard_dispatch::RawJson::trusted("{}");
-    toolyard_dispatch::Caller::new(toolyard_kit::principal(name), None, capabilities)
+fn caller(name: &str) -> Caller {
+    Caller::new(principal(name), None, RawJson::empty_object())
 }
 
 /// A host with a free slot takes a task of one owner while tasks of another one wait for that owner's slots.
 #[tokio::test]
 async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting() {
     let store = memory();
-    let saga = native("saga").durability(Durability::Resume).runs(|context| async move {
+    let saga = saga(|context| async move {
         if context.info().attempt > 1 {
             return done("woken");
         }
@@ -525,19 +438,12 @@ async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting
         RunEnd::Stopped
     });
     let blocks = native("blocks").runs(|_| std::future::pending::<RunEnd>());
-    let two =
-        Bounds { running: 3, running_per_principal: 1, waiting_per_principal: 9, parked_per_principal: 9 };
-    let host = dispatch_by(Settings { admission: two, ..SETTINGS }, &store, vec![blocks, saga]);
-    let other = caller("other");
+    let admission = Bounds { running: 3, running_per_principal: 1, ..SETTINGS.admission };
+    let host = dispatch_by(Settings { admission, ..SETTINGS }, &store, vec![blocks, saga]);
     for _ in 0..2 {
-        create(&host, &other, "blocks", Arc::new(NoClientChannel)).await;
+        created_by(&host, &caller("other"), "blocks").await;
     }
-    let stop = CancellationToken::new();
-    tokio::spawn(host.clone().keep_time(stop.clone()));
+    let _time = keep_time(&host);
     let id = created(&host, "saga").await;
-    eventually("its end", || {
-        stored(&store, id).now_or_never().is_some_and(|task| task.status() == TaskStatus::Completed)
-    })
-    .await;
-    stop.cancel();
+    until_completed(&store, id).await;
 }

@@ -1,25 +1,11 @@
 //! Questions of plain calls whose client is stateless: round after round, only with the state that the
 //! client carries.
 
-use crate::kit::application::{dispatch, eventually, tasks_of};
-use crate::kit::stateless::{call, calls, client, delivered, eventually_asks, outcome, signed_in, text};
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-use toolyard_dispatch::{CallReply, Caller, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms};
-use toolyard_kit::{SETTINGS, TickingClock, YES, application, done, memory, question, stores, tool};
-use toolyard_protocol::stateless::input::Retry;
-use toolyard_store::MemoryStore;
-use toolyard_task::tool::{AnswerCheck, AskedQuestion, RunContext};
-use toolyard_task::{AccessRequest, AskError, TaskStore, Tool};
-
-/// The same without the tasks extension.
-async fn calls_without_tasks(dispatch: &Arc<Dispatch>, caller: &Caller, retry: Retry) -> CallReply {
-    let mut call = call("t", Retry::default(), &Arc::default());
-    call.terms = Terms::Stateless { tasks: false, bridge: None, retry };
-    dispatch.call(caller, call).await.expect("a reply")
-}
+use crate::kit::prelude::*;
+use crate::kit::stateless::{answer_when_asked, calls, client, delivered, outcome, signed_in, text};
+use toolyard_dispatch::{InputRequired, ToolCall};
+use toolyard_task::tool::{AnswerCheck, AskedQuestion};
+use toolyard_task::{AccessRequest, AskError};
 
 fn retry(state: Option<&str>, answers: &[(&str, &'static str)]) -> Retry {
     Retry {
@@ -28,19 +14,37 @@ fn retry(state: Option<&str>, answers: &[(&str, &'static str)]) -> Retry {
     }
 }
 
-fn input_required(reply: CallReply) -> InputRequired {
+/// A call without the tasks extension.
+fn call(name: &str, retry: Retry) -> ToolCall {
+    let terms = Terms::Stateless { tasks: false, bridge: None, retry };
+    call_on(terms, name, Arc::new(NoClientChannel))
+}
+
+/// A round of the tool `t`.
+async fn round(
+    dispatch: &Arc<Dispatch>,
+    caller: &Caller,
+    state: Option<&str>,
+    answers: &[(&str, &'static str)],
+) -> Result<CallReply, Fault> {
+    dispatch.call(caller, call("t", retry(state, answers))).await
+}
+
+/// The questions of a round.
+fn asked(reply: Result<CallReply, Fault>) -> InputRequired {
     match reply {
-        CallReply::InputRequired(wanted) => wanted,
+        Ok(CallReply::InputRequired(wanted)) => wanted,
         other => panic!("{other:?}"),
     }
 }
 
-/// Asks `a`, then `b`, and returns the answers.
-fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
-    asks_twice_as("t", runs)
+/// Whether the host has refused the state of a round.
+fn is_refused(reply: &Result<CallReply, Fault>) -> bool {
+    reply.as_ref().is_err_and(|fault| fault.rpc().code == -32602)
 }
 
-fn asks_twice_as(name: &'static str, runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
+/// Asks `a`, then `b`, and returns the answers.
+fn asks_twice(name: &'static str, runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
     let runs = runs.clone();
     tool(name, move |context: Arc<dyn RunContext>| {
         runs.fetch_add(1, Ordering::SeqCst);
@@ -62,33 +66,25 @@ fn asks_twice_as(name: &'static str, runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
 #[tokio::test]
 async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     let (store, runs) = (memory(), Arc::new(AtomicU32::new(0)));
-    let first = dispatch(&store, store.clone(), vec![asks_twice(&runs), asks_twice_as("u", &runs)]);
+    let first = dispatch(&store, store.clone(), vec![asks_twice("t", &runs), asks_twice("u", &runs)]);
     let alice = signed_in("alice");
-    let one = input_required(calls_without_tasks(&first, &alice, Retry::default()).await);
+    let one = asked(round(&first, &alice, None, &[]).await);
     assert_eq!(one.questions.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["a"]);
     // Another host with the same store takes the next round.
-    let second = dispatch(&store, store.clone(), vec![asks_twice(&runs)]);
-    let two =
-        input_required(calls_without_tasks(&second, &alice, retry(Some(&one.state), &[("a", YES)])).await);
+    let second = dispatch(&store, store.clone(), vec![asks_twice("t", &runs)]);
+    let two = asked(round(&second, &alice, Some(&one.state), &[("a", YES)]).await);
     assert_eq!(two.questions[0].0, "b");
     assert_ne!(one.state, two.state);
-    let done = calls_without_tasks(&first, &alice, retry(Some(&two.state), &[("b", YES)])).await;
-    assert!(text(&done).contains("2 answers"));
+    let done = round(&first, &alice, Some(&two.state), &[("b", YES)]).await;
+    assert!(text(&done.expect("ends")).contains("2 answers"));
     eventually("three runs and no more", || runs.load(Ordering::SeqCst) == 3).await;
 
     // 26M-5, 26X-10: an unknown key, and an invalid answer.
-    let strange = retry(Some(&one.state), &[("c", YES), ("a", "5")]);
-    let again = input_required(calls_without_tasks(&first, &alice, strange).await);
+    let again = asked(round(&first, &alice, Some(&one.state), &[("c", YES), ("a", "5")]).await);
     assert_eq!(again.questions[0].0, "a");
 
     let refused = async |caller: &Caller, state: &str| {
-        let mut call = call("t", Retry::default(), &Arc::default());
-        call.terms =
-            Terms::Stateless { tasks: false, bridge: None, retry: retry(Some(state), &[("b", YES)]) };
-        match first.call(caller, call).await {
-            Err(fault) => fault.rpc().code == -32602,
-            Ok(_) => false,
-        }
+        is_refused(&round(&first, caller, Some(state), &[("b", YES)]).await)
     };
     assert!(!refused(&alice, &two.state).await, "hers");
     assert!(refused(&signed_in("bob"), &two.state).await, "another principal's");
@@ -101,12 +97,9 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
         assert!(refused(&alice, &state).await, "{} bytes", state.len());
     }
     for (name, arguments) in [("t", r#"{"n":1}"#), ("u", "{}")] {
-        let mut other = call(name, Retry::default(), &Arc::default());
+        let mut other = call(name, retry(Some(&two.state), &[("b", YES)]));
         other.params.arguments = RawJson::trusted(arguments);
-        other.terms =
-            Terms::Stateless { tasks: false, bridge: None, retry: retry(Some(&two.state), &[("b", YES)]) };
-        let refused = first.call(&alice, other).await.expect_err("of another request");
-        assert_eq!(refused.rpc().code, -32602, "{name} {arguments}");
+        assert!(is_refused(&first.call(&alice, other).await), "of another request: {name} {arguments}");
     }
 }
 
@@ -114,15 +107,12 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
 #[tokio::test]
 async fn a_state_ends() {
     let (store, runs, alice) = (memory(), Arc::new(AtomicU32::new(0)), signed_in("alice"));
-    let at = |ms| application(SETTINGS, stores(&store), TickingClock::at(ms), vec![asks_twice(&runs)]);
-    let asked = input_required(calls_without_tasks(&at(1), &alice, Retry::default()).await);
-    let answers = || retry(Some(&asked.state), &[("a", YES)]);
-    let next = input_required(calls_without_tasks(&at(3_590_000), &alice, answers()).await);
+    let at = |ms| application(SETTINGS, stores(&store), TickingClock::at(ms), vec![asks_twice("t", &runs)]);
+    let first = asked(round(&at(1), &alice, None, &[]).await);
+    let next = asked(round(&at(3_590_000), &alice, Some(&first.state), &[("a", YES)]).await);
     assert_eq!(next.questions[0].0, "b");
-    let mut late = call("t", Retry::default(), &Arc::default());
-    late.terms = Terms::Stateless { tasks: false, bridge: None, retry: answers() };
-    let refused = at(3_610_000).call(&alice, late).await.expect_err("the state has ended");
-    assert_eq!(refused.rpc().code, -32602);
+    let late = round(&at(3_610_000), &alice, Some(&first.state), &[("a", YES)]).await;
+    assert!(is_refused(&late), "the state has ended: {late:?}");
 }
 
 /// A question of the host counts only if it was asked; an answer to the guest's may come unasked.
@@ -130,9 +120,9 @@ async fn a_state_ends() {
 async fn an_answer_without_a_state_permits_nothing() {
     let store = memory();
     let runs = Arc::new(AtomicU32::new(0));
-    let guests = dispatch(&store, store.clone(), vec![asks_twice(&runs)]);
-    let said = retry(None, &[("a", YES), ("b", YES)]);
-    assert!(text(&calls_without_tasks(&guests, &client(), said).await).contains("2 answers"));
+    let guests = dispatch(&store, store.clone(), vec![asks_twice("t", &runs)]);
+    let unasked = round(&guests, &client(), None, &[("a", YES), ("b", YES)]).await;
+    assert!(text(&unasked.expect("ends")).contains("2 answers"));
 
     let sends = tool("t", |context: Arc<dyn RunContext>| async move {
         let permitted = context.permission(vec![AccessRequest::host("https", "example.com", 443)]).await;
@@ -140,68 +130,64 @@ async fn an_answer_without_a_state_permits_nothing() {
     });
     let dispatch = dispatch(&store, store.clone(), vec![sends]);
     let once = r#"{"action":"accept","content":{"decision":"once"}}"#;
-    let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
-    let (key, _) = &asked.questions[0];
+    let first = asked(round(&dispatch, &client(), None, &[]).await);
+    let (key, _) = &first.questions[0];
     assert!(key.starts_with("host:"), "{key}");
-    let unasked = calls_without_tasks(&dispatch, &client(), retry(None, &[(key, once)])).await;
-    assert_eq!(&input_required(unasked).questions[0].0, key, "asked all the same");
-    let answered = calls_without_tasks(&dispatch, &client(), retry(Some(&asked.state), &[(key, once)])).await;
+    let unasked = round(&dispatch, &client(), None, &[(key, once)]).await;
+    assert_eq!(&asked(unasked).questions[0].0, key, "asked all the same");
+    let answered = round(&dispatch, &client(), Some(&first.state), &[(key, once)]).await.expect("ends");
     assert!(text(&answered).contains("sent") && !text(&answered).contains("not sent"));
+}
+
+/// Asks these, then has an effect, which is counted, and then asks the last, if there is one.
+fn affects(
+    effects: &Arc<AtomicU32>,
+    before: &'static [&'static str],
+    last: Option<&'static str>,
+) -> Arc<dyn Tool> {
+    let effects = effects.clone();
+    tool("t", move |context: Arc<dyn RunContext>| {
+        let effects = effects.clone();
+        async move {
+            for key in before {
+                if let Err(error) = context.ask(vec![question(key)]).await {
+                    return done(&format!("{error:?}"));
+                }
+            }
+            context.effects().await.expect("nothing stands against it");
+            effects.fetch_add(1, Ordering::SeqCst);
+            let Some(key) = last else { return done("done") };
+            match context.ask(vec![question(key)]).await {
+                Err(AskError::TooLate) => done("too late"),
+                other => done(&format!("{other:?}")),
+            }
+        }
+    })
 }
 
 /// 26M-6: of all requests that use one state, only one has effects.
 #[tokio::test]
 async fn a_state_leads_to_effects_once() {
     let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
-    let body = effects.clone();
-    let affects = tool("t", move |context: Arc<dyn RunContext>| {
-        let effects = body.clone();
-        async move {
-            if let Err(error) = context.ask(vec![question("a")]).await {
-                return done(&format!("{error:?}"));
-            }
-            context.effects().await.expect("nothing stands against it");
-            effects.fetch_add(1, Ordering::SeqCst);
-            match context.ask(vec![question("b")]).await {
-                Err(AskError::TooLate) => done("too late"),
-                other => done(&format!("{other:?}")),
-            }
-        }
-    });
-    let dispatch = dispatch(&store, store.clone(), vec![affects]);
-    let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
-    let attempts = (0..8).map(|_| {
-        let mut call = call("t", Retry::default(), &Arc::default());
-        let retry = retry(Some(&asked.state), &[("a", YES)]);
-        call.terms = Terms::Stateless { tasks: false, bridge: None, retry };
-        let dispatch = dispatch.clone();
-        async move { dispatch.call(&client(), call).await }
-    });
+    let dispatch = dispatch(&store, store.clone(), vec![affects(&effects, &["a"], Some("b"))]);
+    let caller = client();
+    let first = asked(round(&dispatch, &caller, None, &[]).await);
+    let attempts = (0..8).map(|_| round(&dispatch, &caller, Some(&first.state), &[("a", YES)]));
     let replies = futures_util::future::join_all(attempts).await;
     assert_eq!(effects.load(Ordering::SeqCst), 1);
     let well = replies.iter().filter(|reply| reply.is_ok()).count();
-    let used = |reply: &&Result<CallReply, Fault>| {
-        reply.as_ref().err().is_some_and(|fault| fault.rpc().code == -32602)
-    };
-    assert_eq!((well, replies.iter().filter(used).count()), (1, 7));
+    assert_eq!((well, replies.iter().filter(|reply| is_refused(reply)).count()), (1, 7));
     assert!(text(replies.iter().flatten().next().expect("one")).contains("too late"));
 
     // With tasks, a call that must ask after its effects becomes a task and waits. Round trips end before (26T-11).
-    let asked = match calls(&dispatch, Retry::default()).await {
-        Ok(reply) => input_required(reply),
-        Err(fault) => panic!("{fault}"),
-    };
-    let view = delivered(calls(&dispatch, retry(Some(&asked.state), &[("a", YES)])).await);
-    let task = tasks_of(&dispatch).await.task(&client(), &view.id).await.expect("there");
+    let first = asked(calls(&dispatch, Retry::default()).await);
+    let view = delivered(calls(&dispatch, retry(Some(&first.state), &[("a", YES)])).await);
+    let task = tasks_of(&dispatch).await.task(&caller, &view.id).await.expect("there");
     assert!(task.effects);
-    let keys = |open: bool| {
-        let meant = task.questions.iter().filter(|question| question.answer.is_none() == open);
-        meant.map(|question| question.key.as_str()).collect::<Vec<_>>()
-    };
-    assert_eq!(keys(false), ["a"], "answered before it was a task");
-    eventually_asks(&dispatch, &view.id, "b").await;
-    let answers = HashMap::from([("b".to_owned(), RawJson::trusted(YES))]);
-    tasks_of(&dispatch).await.update_task(&client(), &view.id, answers).await.expect("acknowledged");
+    let answered = task.questions.iter().filter(|question| question.answer.is_some());
+    let answered: Vec<_> = answered.map(|question| question.key.as_str()).collect();
+    assert_eq!(answered, ["a"], "answered before it was a task");
+    answer_when_asked(&dispatch, &view.id, "b").await;
     let Outcome::Result { result, .. } = outcome(&dispatch, &view.id).await else { panic!("a result") };
     assert!(result.as_str().contains("Ok("), "{}", result.as_str());
 }
@@ -210,36 +196,18 @@ async fn a_state_leads_to_effects_once() {
 #[tokio::test]
 async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
     let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
-    let body = effects.clone();
-    let affects = tool("t", move |context: Arc<dyn RunContext>| {
-        let effects = body.clone();
-        async move {
-            for key in ["a", "b"] {
-                if let Err(error) = context.ask(vec![question(key)]).await {
-                    return done(&format!("{error:?}"));
-                }
-            }
-            context.effects().await.expect("nothing stands against it");
-            effects.fetch_add(1, Ordering::SeqCst);
-            done("done")
-        }
-    });
-    let dispatch = dispatch(&store, store.clone(), vec![affects]);
-    let round = async |state: Option<&str>, key: &str| {
-        let mut call = call("t", Retry::default(), &Arc::default());
-        call.terms = Terms::Stateless { tasks: false, bridge: None, retry: retry(state, &[(key, YES)]) };
-        dispatch.call(&client(), call).await
-    };
-    let first = input_required(round(None, "").await.expect("asks"));
-    let second = input_required(round(Some(&first.state), "a").await.expect("asks"));
-    let again = input_required(round(Some(&first.state), "a").await.expect("asks the same"));
-    assert!(text(&round(Some(&second.state), "b").await.expect("is done")).contains("done"));
+    let dispatch = dispatch(&store, store.clone(), vec![affects(&effects, &["a", "b"], None)]);
+    let caller = client();
+    let round = async |state: &str, key: &str| round(&dispatch, &caller, Some(state), &[(key, YES)]).await;
+    let first = asked(self::round(&dispatch, &caller, None, &[]).await);
+    let second = asked(round(&first.state, "a").await);
+    let again = asked(round(&first.state, "a").await);
+    assert!(text(&round(&second.state, "b").await.expect("is done")).contains("done"));
     for state in [&second.state, &again.state] {
-        let refused = round(Some(state), "b").await.expect_err("was used");
-        assert_eq!(refused.rpc().code, -32602);
+        assert!(is_refused(&round(state, "b").await), "was used");
     }
-    let anew = input_required(round(Some(&first.state), "a").await.expect("harmless so far"));
-    assert!(round(Some(&anew.state), "b").await.is_err());
+    let anew = asked(round(&first.state, "a").await);
+    assert!(round(&anew.state, "b").await.is_err());
     assert_eq!(effects.load(Ordering::SeqCst), 1);
 }
 
@@ -252,8 +220,12 @@ impl AnswerCheck for SaysYes {
     }
 }
 
-fn asks_for_yes() -> Arc<dyn Tool> {
-    tool("t", |context: Arc<dyn RunContext>| async move {
+/// Asks for a yes, in a plain call or in a task.
+fn asks_for_yes(is_task: bool) -> Arc<dyn Tool> {
+    tool("t", move |context: Arc<dyn RunContext>| async move {
+        if is_task {
+            context.begin_task().await.expect("a task");
+        }
         let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
         match context.ask(vec![question]).await {
             Ok(answers) => done(&format!("{:?}", answers[0].outcome)),
@@ -269,45 +241,26 @@ async fn what_does_not_fit_is_asked_again() {
     const NO: &str = r#"{"action":"accept","content":{"x":"no"}}"#;
     const SURE: &str = r#"{"action":"accept","content":{"x":"yes"}}"#;
     let store = memory();
-    let dispatch = dispatch(&store, store.clone(), vec![asks_for_yes()]);
-    let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
-    let again = retry(Some(&asked.state), &[("a", NO)]);
-    let asked = input_required(calls_without_tasks(&dispatch, &client(), again).await);
-    let done = calls_without_tasks(&dispatch, &client(), retry(Some(&asked.state), &[("a", SURE)])).await;
-    assert!(text(&done).contains("yes"));
+    let plain = dispatch(&store, store.clone(), vec![asks_for_yes(false)]);
+    let first = asked(round(&plain, &client(), None, &[]).await);
+    let again = asked(round(&plain, &client(), Some(&first.state), &[("a", NO)]).await);
+    let done = round(&plain, &client(), Some(&again.state), &[("a", SURE)]).await;
+    assert!(text(&done.expect("ends")).contains("yes"));
 
-    let (dispatch, id) = begun(&store).await;
+    let dispatch = dispatch(&store, store.clone(), vec![asks_for_yes(true)]);
+    let id = delivered(calls(&dispatch, Retry::default()).await).id;
     let mut keys = Vec::new();
     for answer in ["5", NO, "{}", NO, SURE] {
         let key = next_key(&dispatch, &id, &keys).await;
         let answers =
             HashMap::from([(key.clone(), RawJson::trusted(answer)), ("a".into(), RawJson::trusted("5"))]);
-        tasks_of(&dispatch)
-            .await
-            .update_task(&client(), &id, answers)
-            .await
-            .expect("26T-17, 26X-6: acknowledged");
+        let answered = tasks_of(&dispatch).await.update_task(&client(), &id, answers).await;
+        answered.expect("26T-17, 26X-6: acknowledged");
         keys.push(key);
     }
     assert_eq!(&keys[..2], ["a", "a (2)"]);
     let Outcome::Result { result, .. } = outcome(&dispatch, &id).await else { panic!("a result") };
     assert!(result.as_str().contains("yes"), "{}", result.as_str());
-}
-
-/// A task of a tool that begins one and then asks for a yes.
-async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
-    let asks = tool("t", |context: Arc<dyn RunContext>| async move {
-        context.begin_task().await.expect("a task");
-        let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
-        match context.ask(vec![question]).await {
-            Ok(answers) => done(&format!("{:?}", answers[0].outcome)),
-            Err(error) => done(&format!("{error:?}")),
-        }
-    });
-    let tasks: Arc<dyn TaskStore> = store.clone();
-    let dispatch = dispatch(store, tasks, vec![asks]);
-    let view = delivered(calls(&dispatch, Retry::default()).await);
-    (dispatch, view.id)
 }
 
 /// The key of the open question, once it is a new one.

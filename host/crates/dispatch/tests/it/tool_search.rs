@@ -1,12 +1,8 @@
 //! `tool_search` and `tool_call` in place of a long list.
 
 use crate::bridge::stage::{Stage, Work, hand_off, text_of};
-use serde_json::{Value, json};
-use std::time::Duration;
-use toolyard_dispatch::rules::AccessRules;
-use toolyard_dispatch::{Fault, ListFor, Policy, Rates};
-use toolyard_kit::{done, local_caller, tool};
-use toolyard_protocol::Revision;
+use crate::kit::prelude::*;
+use toolyard_dispatch::ListFor;
 
 const SOON: Duration = Duration::from_millis(20);
 

@@ -221,14 +221,6 @@ fn a_claim_is_a_new_run_and_shuts_out_the_old_one() {
 }
 
 #[test]
-fn a_run_that_had_effects_since_the_claim_was_decided_is_not_run_again() {
-    let affected = || [started(), Event::Effects { fence: FENCE }];
-    let claim = |task: &Task| apply(task, claimed(FENCE.incarnation), Timestamp(IN_TIME)).map(drop);
-    assert_eq!(claim(&after(affected(), IN_TIME)), Err(HadEffects));
-    assert_eq!(claim(&resuming::recorded(affected())), Ok(()), "its journal repeats none");
-}
-
-#[test]
 fn ir_7_what_an_earlier_run_asked_is_not_asked_again() {
     let fence = Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 };
     let again = |key: &str, params: &str| Question {
@@ -268,19 +260,12 @@ enum Action {
     Answer { key: u8, well: bool },
     Send { key: u8 },
     Entrust { key: u8 },
-    Finish { by: Option<usize>, how: How },
+    Finish { by: Option<usize>, outcome: Outcome },
     Cancel,
     Expire,
     Orphan { mine: bool },
     Claim { mine: bool },
     Release { mine: bool },
-}
-
-#[derive(Debug, Clone, Copy)]
-enum How {
-    Well,
-    ToolError,
-    RpcError,
 }
 
 impl Action {
@@ -303,13 +288,8 @@ impl Action {
                 Event::Sent { key: key.to_string(), sent: Sent { id: "r".into(), session: None } }
             }
             Self::Entrust { key } => Event::Entrusted { key: key.to_string(), client_task: "theirs".into() },
-            Self::Finish { by, how } => {
-                let outcome = match how {
-                    How::Well => result(false),
-                    How::ToolError => result(true),
-                    How::RpcError => Outcome::Error(RpcError::internal("broke")),
-                };
-                Event::Finished { fence: fence(by), outcome, message: None }
+            Self::Finish { by, outcome } => {
+                Event::Finished { fence: fence(by), outcome: outcome.clone(), message: None }
             }
             Self::Cancel => cancelled(),
             Self::Expire => Event::Expired,
@@ -380,7 +360,9 @@ impl Model {
                 Some((_, false)) if self.entrusted.insert(*key) => {}
                 _ => return Err(NotAsked),
             },
-            Action::Finish { by: None, how: How::Well } => self.end = Some(Completed),
+            Action::Finish { by: None, outcome: Outcome::Result { is_error: false, .. } } => {
+                self.end = Some(Completed);
+            }
             Action::Finish { by: None, .. } | Action::Orphan { mine: true } => self.end = Some(Failed),
             Action::Cancel => self.end = Some(Cancelled),
             Action::Expire if now < TOO_LATE => return Err(NotDue),
@@ -397,7 +379,8 @@ impl Model {
 
 fn action() -> impl Strategy<Value = Action> {
     let by = || prop_oneof![4 => Just(None), 1 => (0..OTHERS.len()).prop_map(Some)];
-    let how = prop_oneof![Just(How::Well), Just(How::ToolError), Just(How::RpcError)];
+    let broke = Outcome::Error(RpcError::internal("broke"));
+    let outcome = proptest::sample::select(vec![result(false), result(true), broke]);
     // Ends are rare, so that sequences are long.
     prop_oneof![
         4 => by().prop_map(|by| Action::Start { by }),
@@ -407,7 +390,7 @@ fn action() -> impl Strategy<Value = Action> {
         6 => (0..6_u8, any::<bool>()).prop_map(|(key, well)| Action::Answer { key, well }),
         4 => (0..6_u8).prop_map(|key| Action::Send { key }),
         3 => (0..6_u8).prop_map(|key| Action::Entrust { key }),
-        1 => (by(), how).prop_map(|(by, how)| Action::Finish { by, how }),
+        1 => (by(), outcome).prop_map(|(by, outcome)| Action::Finish { by, outcome }),
         1 => Just(Action::Cancel),
         3 => Just(Action::Expire),
         1 => any::<bool>().prop_map(|mine| Action::Orphan { mine }),

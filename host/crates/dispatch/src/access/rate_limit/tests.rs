@@ -3,25 +3,25 @@
 
 use super::*;
 use crate::access::principal::Subject;
+use crate::access::principal::tests::bare;
 
 fn rate(text: &str) -> Option<Rate> {
     Some(text.parse().expect("a rate"))
 }
 
 fn subject(name: &str, client: &str) -> RateKey {
-    let subject = Subject {
-        issuer: "https://idp.example".into(),
-        subject: name.into(),
-        client: Some(client.into()),
-        scopes: std::collections::BTreeSet::new(),
-        claims: serde_json::Value::Null,
-        expires_at: None,
-    };
+    let subject = Subject { client: Some(client.into()), ..bare("https://idp.example", name) };
     RateKey::of(&Arc::new(Principal::Subject(subject)), None)
 }
 
 fn peer(address: &str) -> RateKey {
     RateKey::of(&Arc::new(Principal::Anonymous), Some(address.parse().expect("an address")))
+}
+
+/// Somebody at an address far from those of the others.
+fn stranger(number: usize) -> RateKey {
+    let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
+    RateKey::of(&Arc::new(Principal::Anonymous), Some(address.into()))
 }
 
 fn rate_limits(rates: Rates) -> RateLimits {
@@ -33,25 +33,22 @@ fn let_through(rate_limits: &RateLimits, who: &RateKey) -> usize {
 }
 
 #[test]
-fn t_42_each_principal_has_a_rate_of_its_own() {
+fn t_42_each_principal_has_a_rate_of_its_own_and_another_token_or_a_near_address_is_no_fresh_start() {
     let rate_limits = rate_limits(Rates::default());
-    assert_eq!(let_through(&rate_limits, &subject("alice", "one")), 2);
-    assert_eq!(let_through(&rate_limits, &subject("bob", "one")), 2);
-    assert_eq!(let_through(&rate_limits, &peer("192.0.2.1")), 2);
-    assert_eq!(let_through(&rate_limits, &peer("192.0.2.2")), 2);
+    for (who, expected) in [
+        (subject("alice", "one"), 2),
+        (subject("bob", "one"), 2),
+        (subject("alice", "another"), 0),
+        (peer("192.0.2.1"), 2),
+        (peer("192.0.2.2"), 2),
+        (peer("::ffff:192.0.2.1"), 0),
+        (peer("2001:db8::1"), 2),
+        (peer("2001:db8::2"), 0),
+    ] {
+        assert_eq!(let_through(&rate_limits, &who), expected, "{who:?}");
+    }
     let wait = rate_limits.count(&subject("alice", "one"), Operation::Call).expect_err("too often");
     assert!(wait > Duration::from_secs(1) && wait <= Duration::from_secs(3600), "{wait:?}");
-}
-
-#[test]
-fn t_42_another_token_or_a_near_address_is_no_fresh_start() {
-    let rate_limits = rate_limits(Rates::default());
-    assert_eq!(let_through(&rate_limits, &subject("alice", "one")), 2);
-    assert_eq!(let_through(&rate_limits, &subject("alice", "another")), 0);
-    assert_eq!(let_through(&rate_limits, &peer("2001:db8::1")), 2);
-    assert_eq!(let_through(&rate_limits, &peer("2001:db8::2")), 0);
-    assert_eq!(let_through(&rate_limits, &peer("192.0.2.1")), 2);
-    assert_eq!(let_through(&rate_limits, &peer("::ffff:192.0.2.1")), 0);
 }
 
 #[test]
@@ -68,10 +65,6 @@ fn t_42_the_user_of_this_machine_is_held_to_rates_only_if_that_is_set() {
 #[test]
 fn t_42_strangers_without_end_are_counted_together() {
     let rate_limits = rate_limits(Rates::default());
-    let stranger = |number: usize| {
-        let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
-        RateKey::of(&Arc::new(Principal::Anonymous), Some(address.into()))
-    };
     for number in 0..MAX_KEYS {
         assert!(rate_limits.count(&stranger(number), Operation::Call).is_ok());
     }
@@ -129,10 +122,6 @@ fn t_42_who_looks_up_too_much_that_is_not_there_looks_up_nothing_for_a_while() {
 #[test]
 fn the_use_that_other_hosts_hear_of_is_bounded() {
     let used = RateUsage::default();
-    let stranger = |number: usize| {
-        let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
-        RateKey::Peer(address.into())
-    };
     (0..MAX_USED + 5).for_each(|number| used.count(&stranger(number), Operation::Call));
     used.count(&stranger(0), Operation::Call);
     let taken = used.take();

@@ -239,18 +239,7 @@ mod tests {
         assert_eq!(plain("5"), ["5"]);
         assert_eq!(plain("0.001"), ["0.001"]);
         assert_eq!(plain("1e-3"), ["1e-3", "0.001"]);
-    }
-
-    #[test]
-    fn a_number_is_also_what_a_float_makes_of_it() {
-        // Exact, and as JavaScript reads it.
-        assert_eq!(plain("9007199254740993"), ["9007199254740993", "9007199254740992"]);
-        assert!(plain("22.00000000000000000000001").contains(&"22".to_owned()));
-        assert!(plain("1e-400").contains(&"0".to_owned()));
-        // A quick parser may take this for 22.
-        assert!(plain("22.000000000000004").contains(&"22".to_owned()));
-        // A 64-bit integer is read exactly, or as the nearest float.
-        assert_eq!(plain("1234567890123456789"), ["1234567890123456789", "1234567890123456800"]);
+        assert!(plain("1e-400").contains(&"0".to_owned()), "a float holds no more");
     }
 
     #[test]

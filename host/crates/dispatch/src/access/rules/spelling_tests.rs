@@ -30,34 +30,19 @@ fn passes_typed(authority: &AccessRules, value: ArgumentValue<'static>) -> bool 
     ))
 }
 
+/// Cases that no property below contains.
 #[test]
 fn numbers_are_compared_by_value() {
     for (written, denied) in [
-        ("22", "22"),
         ("22", "22\\.0"),
         ("-0", "0"),
-        ("1e3", "1000"),
-        ("22.0000000000000000000001", "22"),
         ("18446744073709551615.0", "18446744073709551615"),
-        // As JavaScript reads it.
-        ("9007199254740993", "9007199254740992"),
-        ("0.1000", "0\\.1"),
         ("[1,[{\"x\":22.0}]]", "22"),
     ] {
         assert!(!passes(&denying(denied), &format!("{{\"v\":{written}}}")), "{written} by {denied}");
     }
-    for (written, allowed, expected) in [
-        ("22.0", "22", false),
-        ("22.0", "22(\\.0)?", true),
-        ("9007199254740993", "9007199254740993", false),
-        ("22.0000000000000000000001", "[0-9]{2}", false),
-        ("-5", "-?[0-9]+", true),
-    ] {
-        assert_eq!(
-            passes(&allowing(allowed), &format!("{{\"v\":{written}}}")),
-            expected,
-            "{written} by {allowed}"
-        );
+    for (written, allowed) in [("22.0", "22(\\.0)?"), ("-5", "-?[0-9]+")] {
+        assert!(passes(&allowing(allowed), &format!("{{\"v\":{written}}}")), "{written} by {allowed}");
     }
 }
 

@@ -39,43 +39,13 @@ pub(super) fn may_have(claimant: Option<&Arc<dyn Provider>>, provider: &Arc<dyn 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::future::BoxFuture;
-    use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd};
-    use toolyard_task::tool::ReportBounds;
-    use toolyard_task::{Digest, Reservation, RunContext};
-
-    struct Fixed(ProviderSpec);
-
-    impl Provider for Fixed {
-        fn spec(&self) -> &ProviderSpec {
-            &self.0
-        }
-
-        fn serve(
-            self: Arc<Self>,
-            _: Retrieval,
-            _: Reservation,
-            _: Arc<dyn RunContext>,
-        ) -> BoxFuture<'static, RetrievalEnd> {
-            Box::pin(async { RetrievalEnd::Stopped })
-        }
-
-        fn interrupt(&self) {}
-    }
+    use crate::slots::admission::tests::Idle;
 
     fn provider(plugin: &str, uris: Option<&[&str]>) -> Arc<dyn Provider> {
+        let mut provider = Idle::of(plugin);
         let range = |text: &&str| UriRange::parse(text).expect("a range");
-        Arc::new(Fixed(ProviderSpec {
-            plugin: plugin.into(),
-            digest: Digest("00".into()),
-            concurrency: None,
-            reports: ReportBounds::default(),
-            prompts: Vec::new(),
-            has_prompts: false,
-            has_resources: true,
-            uris: uris.map(|uris| uris.iter().map(range).collect()),
-            has_completion: false,
-        }))
+        provider.spec.uris = uris.map(|uris| uris.iter().map(range).collect());
+        Arc::new(provider)
     }
 
     fn all() -> Vec<Arc<dyn Provider>> {

@@ -10,9 +10,27 @@ const BOUNDS: Bounds =
     Bounds { running: 3, running_per_principal: 2, waiting_per_principal: 10, parked_per_principal: 10 };
 
 /// A provider that never runs.
-struct Idle {
-    spec: ProviderSpec,
+pub(crate) struct Idle {
+    pub(crate) spec: ProviderSpec,
     reservation: Mutex<Result<(), ReservationError>>,
+}
+
+impl Idle {
+    /// The provider of this plugin, which claims nothing. The plugin `narrow` runs once at a time.
+    pub(crate) fn of(plugin: &str) -> Self {
+        let spec = ProviderSpec {
+            plugin: plugin.into(),
+            digest: Digest("00".into()),
+            concurrency: (plugin == "narrow").then_some(1),
+            reports: ReportBounds::default(),
+            prompts: Vec::new(),
+            has_prompts: false,
+            has_resources: true,
+            uris: None,
+            has_completion: false,
+        };
+        Self { spec, reservation: Mutex::new(Ok(())) }
+    }
 }
 
 impl Provider for Idle {
@@ -36,30 +54,15 @@ impl Provider for Idle {
     fn interrupt(&self) {}
 }
 
-fn idle(plugin: &str) -> Arc<Idle> {
-    let spec = ProviderSpec {
-        plugin: plugin.into(),
-        digest: Digest("00".into()),
-        concurrency: (plugin == "narrow").then_some(1),
-        reports: ReportBounds::default(),
-        prompts: Vec::new(),
-        has_prompts: false,
-        has_resources: true,
-        uris: None,
-        has_completion: false,
-    };
-    Arc::new(Idle { spec, reservation: Mutex::new(Ok(())) })
-}
-
 fn request(owner: &str, plugin: &str) -> SlotRequest {
-    SlotRequest { owner: owner.into(), work: RunTarget::Provider(idle(plugin)) }
+    SlotRequest { owner: owner.into(), work: RunTarget::Provider(Arc::new(Idle::of(plugin))) }
 }
 
 #[test]
 fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
     let admission = Admission::new(BOUNDS);
     let other = admission.admit(request("a", "x")).expect("room");
-    let large = idle("large");
+    let large = Arc::new(Idle::of("large"));
     *large.reservation.lock() = Err(ReservationError::Memory(1 << 30));
     let request = SlotRequest { owner: "b".into(), work: RunTarget::Provider(large.clone()) };
     assert_eq!(
@@ -112,62 +115,29 @@ fn t_42_those_in_line_start_in_order_and_owners_take_turns() {
 }
 
 #[test]
-fn who_leaves_the_line_does_not_keep_the_slot() {
-    let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
-    let first = admission.admit(request("z", "x")).expect("room");
-    let gone = admission.enqueue(request("a", "x")).expect("a place");
-    let waits = admission.enqueue(request("a", "x")).expect("a place");
-    drop(gone);
-    drop(first);
-    drop(granted(waits).expect("the next gets it"));
-    assert_eq!(admission.running(), 0);
-    assert!(admission.state.lock().owners.is_empty(), "nothing is left behind");
-}
-
-#[test]
-fn a_full_plugin_does_not_hold_up_others_of_the_same_owner() {
-    let admission = Admission::new(BOUNDS);
-    let narrow = admission.admit(request("a", "narrow")).expect("room");
-    let waits = admission.enqueue(request("a", "narrow")).expect("a place");
-    let passes = admission.enqueue(request("a", "x")).expect("a place");
-    let passes = granted(passes).expect("another plugin has room");
-    let waits = granted(waits).expect_err("its plugin is full");
-    drop(passes);
-    drop(narrow);
-    drop(granted(waits).expect("now it may"));
-    assert_eq!(admission.running(), 0);
-}
-
-#[test]
-fn a_full_line_has_room_again_at_once_when_somebody_leaves_it() {
+fn who_leaves_the_line_gives_its_room_up_at_once_and_has_one_turn_when_it_comes_back() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
     let runs = admission.admit(request("z", "x")).expect("room");
+    let waiting = || admission.state.lock().plugins["x"].waiting;
+    for _ in 0..100 {
+        let gone = admission.enqueue(request("a", "x")).expect("a place");
+        assert_eq!(waiting(), 1);
+        drop(gone);
+        assert_eq!(waiting(), 0);
+    }
     let gone = admission.enqueue(request("a", "x")).expect("a place");
-    let kept = admission.enqueue(request("a", "x")).expect("a place");
-    assert_eq!(admission.state.lock().plugins["x"].waiting, 2);
+    let waits = admission.enqueue(request("a", "x")).expect("a place");
+    assert_eq!(admission.state.lock().turns.len(), 1);
     drop(gone);
-    assert_eq!(admission.state.lock().plugins["x"].waiting, 1);
-    drop(kept);
-    assert_eq!(admission.state.lock().plugins["x"].waiting, 0);
     drop(runs);
+    drop(granted(waits).expect("the next one's turn"));
+    assert_eq!(admission.running(), 0);
     let state = admission.state.lock();
-    assert!(state.owners.is_empty() && state.turns.is_empty());
+    assert!(state.owners.is_empty() && state.turns.is_empty(), "nothing is left behind");
     assert!(state.plugins.values().all(|of_plugin| of_plugin.running + of_plugin.waiting == 0));
 }
 
-#[test]
-fn who_leaves_the_line_and_comes_back_has_one_turn() {
-    let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
-    let runs = admission.admit(request("z", "x")).expect("room");
-    for _ in 0..100 {
-        drop(admission.enqueue(request("a", "x")).expect("a place"));
-    }
-    let waits = admission.enqueue(request("a", "x")).expect("a place");
-    assert_eq!(admission.state.lock().turns.len(), 1);
-    drop(runs);
-    drop(granted(waits).expect("its turn"));
-}
-
+/// A full plugin does not hold up others of the same owner.
 #[test]
 fn one_who_may_run_is_found_behind_a_hundred_thousand_who_may_not() {
     let admission = Admission::new(BOUNDS);

@@ -1,17 +1,8 @@
 //! A host with the bridge, and tools that end when the test releases them.
 
-use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-use tokio::sync::Notify;
-use toolyard_dispatch::{
-    BridgeTerms, CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, NoClientChannel, RateKey,
-    RawJson, Settings, Stop, StopCause, Terms, ToolCall,
-};
-use toolyard_kit::{Native, SETTINGS, TickingClock, application, bridge, done, memory, native, stores};
-use toolyard_store::MemoryStore;
-use toolyard_task::Tool;
+use crate::kit::prelude::*;
+use toolyard_dispatch::{BridgeTerms, StopCause};
+use toolyard_kit::{Native, bridge};
 
 pub struct Stage {
     pub dispatch: Arc<Dispatch>,
@@ -46,81 +37,35 @@ impl Stage {
         self.dispatch.settings().bridge.as_ref().expect("is on").terms(None)
     }
 
-    fn params(name: &str, arguments: &Value) -> CallParams {
-        CallParams {
-            name: name.to_owned(),
-            arguments: RawJson::of(arguments),
-            task: None,
-            progress_token: None,
-            trace: None,
-        }
-    }
-
-    async fn call_by(
+    pub async fn call_by(
         &self,
         caller: &Caller,
-        params: CallParams,
+        (name, arguments): (&str, &Value),
         channel: Arc<dyn ClientChannel>,
         stop: Arc<Stop>,
     ) -> Result<CallReply, Fault> {
         let terms = Terms::Sessions { has_tasks: true, bridge: Some(self.terms()) };
-        let task_channel = channel.clone();
-        let rate_key = RateKey::of(&caller.principal, None);
-        let call = ToolCall { params, terms, stop, channel, task_channel, rate_key };
+        let mut call = call_on(terms, name, channel);
+        call.params.arguments = RawJson::of(arguments);
+        call.stop = stop;
+        call.rate_key = RateKey::of(&caller.principal, None);
         let reply = tokio::time::timeout(Duration::from_secs(30), self.dispatch.call(caller, call)).await;
         reply.expect("an answer within half a minute")
     }
 
     pub async fn call(&self, caller: &Caller, name: &str) -> Result<CallReply, Fault> {
-        self.call_with(caller, name, Value::Object(serde_json::Map::new())).await
+        self.call_with(caller, name, json!({})).await
     }
 
     pub async fn call_with(&self, caller: &Caller, name: &str, arguments: Value) -> Result<CallReply, Fault> {
-        let channel = Arc::new(NoClientChannel);
-        self.call_by(caller, Self::params(name, &arguments), channel, Arc::default()).await
+        self.call_by(caller, (name, &arguments), Arc::new(NoClientChannel), Arc::default()).await
     }
 
-    pub async fn call_from(
-        &self,
-        caller: &Caller,
-        name: &str,
-        channel: Arc<dyn ClientChannel>,
-    ) -> Result<CallReply, Fault> {
-        self.call_by(caller, Self::params(name, &json!({})), channel, Arc::default()).await
-    }
-
-    /// A host tool is called like any other.
-    pub async fn host_tool(&self, caller: &Caller, name: &str, arguments: Value) -> Result<CallReply, Fault> {
-        self.call_with(caller, name, arguments).await
-    }
-
-    /// A call that is cancelled for this cause after this time.
-    pub async fn call_until(
-        &self,
-        caller: &Caller,
-        name: &str,
-        cause: StopCause,
-        after: Duration,
-    ) -> Result<CallReply, Fault> {
-        self.call_stopped_by(caller, (name, json!({})), cause, tokio::time::sleep(after)).await
-    }
-
-    /// A call that is cancelled for this cause once its run has begun.
-    pub async fn stopped(
-        &self,
-        caller: &Caller,
-        name: &str,
-        cause: StopCause,
-        work: &Work,
-    ) -> Result<CallReply, Fault> {
-        self.call_stopped_by(caller, (name, json!({})), cause, work.begun()).await
-    }
-
-    /// A call that is cancelled for this cause at this age (ms).
+    /// A call of `render` that is cancelled for this cause at this age (ms).
     pub async fn stopped_at(
         &self,
         caller: &Caller,
-        (name, arguments): (&str, Value),
+        arguments: Value,
         (cause, age): (StopCause, i64),
         work: &Work,
     ) -> Result<CallReply, Fault> {
@@ -130,10 +75,16 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(5)).await;
             self.clock.advance(age);
         };
-        self.call_stopped_by(caller, (name, arguments), cause, moment).await
+        self.call_stopped_by(caller, ("render", arguments), cause, moment).await
     }
 
-    async fn call_stopped_by(
+    /// A call of `render` whose client has a timeout, so that it goes on.
+    pub async fn timed_out(&self, caller: &Caller, work: &Work) {
+        drop(self.stopped_at(caller, json!({}), (StopCause::Timeout, 0), work).await);
+    }
+
+    /// A call that is cancelled for this cause when the moment comes.
+    pub async fn call_stopped_by(
         &self,
         caller: &Caller,
         (name, arguments): (&str, Value),
@@ -141,8 +92,7 @@ impl Stage {
         moment: impl Future<Output = ()>,
     ) -> Result<CallReply, Fault> {
         let stop = Arc::new(Stop::default());
-        let params = Self::params(name, &arguments);
-        let call = self.call_by(caller, params, Arc::new(NoClientChannel), stop.clone());
+        let call = self.call_by(caller, (name, &arguments), Arc::new(NoClientChannel), stop.clone());
         let (reply, ()) = tokio::join!(call, async {
             moment.await;
             stop.set_because(cause);
@@ -160,21 +110,9 @@ pub struct Work {
     go: Arc<Notify>,
 }
 
-struct Counted(Arc<AtomicU32>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 impl Work {
-    pub fn spec(&self, name: &str) -> Native {
-        native(name)
-    }
-
     pub fn tool(&self, name: &str) -> Arc<dyn Tool> {
-        self.run(self.spec(name))
+        self.run(native(name))
     }
 
     pub fn run(&self, spec: Native) -> Arc<dyn Tool> {

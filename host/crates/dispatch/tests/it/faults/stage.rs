@@ -1,24 +1,13 @@
 //! A host whose store meets one fault, and a client that repeats its request until it gets an
 //! answer.
 
-use crate::kit::calls::call;
-use crate::kit::client::Client;
+use crate::kit::prelude::*;
 use crate::kit::swept::{Kind, Swept, swept};
-use futures_util::future::{BoxFuture, join_all};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, ClientChannel, ClientLookup, Dispatch, DrainMode, Fault,
-    InputRequired, Outcome, RateKey, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId,
-    Terms, ToolCall,
-};
-use toolyard_kit::{SETTINGS, TickingClock, YES, application, local_caller, stores};
-use toolyard_protocol::stateless::input::Retry;
-use toolyard_store::MemoryStore;
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::{TaskStore, Tool};
+use futures_util::future::join_all;
+use std::time::Instant;
+use tokio_util::sync::DropGuard;
+use toolyard_dispatch::{ClientLookup, InputRequired, RequestedTtl, Stores};
+use toolyard_task::TaskStore;
 
 /// How long a client waits for an answer before it goes away and comes back; only a
 /// fault makes it wait so long.
@@ -165,20 +154,21 @@ impl Stage {
     pub async fn create_for(&self, tool: &str, ttl: u64) -> Option<String> {
         let mut wanted = call(tool, true, Arc::new(self.client.clone()));
         wanted.params.task = Some(Ok(RequestedTtl::Milliseconds(ttl)));
-        match self.patiently(self.dispatch().call(&local_caller(), wanted)).await {
-            Some(Ok(CallReply::Created(created))) => Some(created.view.id),
-            Some(Err(Fault::Store(_))) | None => None,
-            other => panic!("{}: {other:?}", self.name),
-        }
+        self.created(self.patiently(self.dispatch().call(&local_caller(), wanted)).await)
     }
 
     /// Calls a tool whose calls are tasks, without a connection.
     pub async fn create_statelessly(&self, tool: &str) -> Option<String> {
-        match self.call_statelessly(tool).await {
+        self.created(self.call_statelessly(tool).await)
+    }
+
+    fn created(&self, reply: Option<Result<CallReply, Fault>>) -> Option<String> {
+        match reply {
             Some(Ok(CallReply::Created(created))) => {
-                let id = created.view.id.clone();
-                created.handover.expect("a stateless client's").mark_delivered();
-                Some(id)
+                if let Some(handover) = created.handover {
+                    handover.mark_delivered();
+                }
+                Some(created.view.id)
             }
             Some(Err(Fault::Store(_))) | None => None,
             other => panic!("{}: {other:?}", self.name),
@@ -197,33 +187,16 @@ impl Stage {
     }
 
     async fn stateless(&self, tool: &str, retry: Retry) -> Option<Result<CallReply, Fault>> {
-        let channel: Arc<dyn ClientChannel> = Arc::new(self.client.clone());
-        let call = ToolCall {
-            params: CallParams {
-                name: tool.to_owned(),
-                arguments: RawJson::empty_object(),
-                task: None,
-                progress_token: None,
-                trace: None,
-            },
-            terms: Terms::Stateless { tasks: true, bridge: None, retry },
-            stop: Arc::new(Stop::default()),
-            channel: channel.clone(),
-            task_channel: channel,
-            rate_key: RateKey::Local,
-        };
+        let terms = Terms::Stateless { tasks: true, bridge: None, retry };
+        let call = call_on(terms, tool, Arc::new(self.client.clone()));
         self.patiently(self.dispatch().call(&local_caller(), call)).await
     }
 
     /// The task. It exists, because its creation was acknowledged.
-    async fn task(&self, id: &str) -> Task {
+    pub async fn task(&self, id: &str) -> Task {
         let dispatch = self.dispatch();
         let told = self.until_told(|| async { dispatch.tasks().await?.task(&self.me, id).await }).await;
         told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
-    }
-
-    pub async fn status(&self, id: &str) -> TaskStatus {
-        self.task(id).await.status()
     }
 
     pub async fn status_in_the_end(&self, id: &str) -> TaskStatus {
@@ -239,13 +212,13 @@ impl Stage {
     }
 
     /// The outcome of a task.
-    pub async fn outcome(&self, id: &str) -> Outcome {
+    async fn outcome(&self, id: &str) -> Outcome {
         self.status_in_the_end(id).await;
         self.task(id).await.outcome.expect("it has ended")
     }
 
     /// Waits for the result of a task, which must be one.
-    pub async fn result(&self, id: &str) -> RawJson {
+    async fn result(&self, id: &str) -> RawJson {
         self.status_in_the_end(id).await;
         let dispatch = self.dispatch();
         let told = self
@@ -256,6 +229,19 @@ impl Stage {
             .await;
         told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
             .unwrap_or_else(|error| panic!("{}: {error:?}", self.name))
+    }
+
+    /// The task has a result with this text.
+    pub async fn has_result(&self, id: &str, text: &str) {
+        let result = self.result(id).await;
+        assert!(result.as_str().contains(text), "{}: {result:?}", self.name);
+    }
+
+    /// The same for a task of a stateless client, which has the result in the task.
+    pub async fn has_outcome(&self, id: &str, text: &str) {
+        let outcome = self.outcome(id).await;
+        let is_so = matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains(text));
+        assert!(is_so, "{}: {outcome:?}", self.name);
     }
 
     /// A listing has the task, whatever the fault.
@@ -415,19 +401,11 @@ impl Stage {
 /// Starts a host.
 fn start(stores: Stores, clock: &Arc<TickingClock>, tools: Vec<Arc<dyn Tool>>, client: &Client) -> Host {
     let settings = Settings {
-        admission: Bounds {
-            running: 2,
-            running_per_principal: 2,
-            waiting_per_principal: 100,
-            parked_per_principal: 100,
-        },
+        admission: Bounds { running: 2, running_per_principal: 2, ..SETTINGS.admission },
         rerun_after_ms: 1,
         ..SETTINGS
     };
     let dispatch = application(settings, stores, clock.clone(), tools);
     dispatch.set_client_lookup(Arc::new(client.clone()));
-    let stop = CancellationToken::new();
-    tokio::spawn(dispatch.clone().keep_time(stop.clone()));
-    tokio::spawn(dispatch.clone().keep_lease(stop.clone()));
-    Host { dispatch, _stop: Arc::new(stop.drop_guard()) }
+    Host { _stop: Arc::new(serve(&dispatch)), dispatch }
 }

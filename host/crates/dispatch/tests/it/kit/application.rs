@@ -1,11 +1,18 @@
 //! An application over a store in memory, with tools written in Rust.
 
-use std::sync::Arc;
+use futures_util::FutureExt as _;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Dispatch, Settings, Stores, Tasks};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use toolyard_dispatch::{Bounds, Caller, Dispatch, NoClientChannel, Settings, Stores, Task, Tasks};
 use toolyard_kit::{SETTINGS, TickingClock, application, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::{TaskStore, Tool};
+
+/// With room for this many runs.
+pub fn running(running: u32) -> Settings {
+    Settings { admission: Bounds { running, ..SETTINGS.admission }, ..SETTINGS }
+}
 
 /// An application that keeps its tasks in `tasks` and everything else in `store`.
 pub fn dispatch(
@@ -32,4 +39,51 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// The tasks of a dispatcher.
 pub async fn tasks_of(dispatch: &Dispatch) -> &Arc<Tasks> {
     dispatch.tasks().await.expect("recovers")
+}
+
+/// A task of this caller.
+pub async fn task_of(dispatch: &Dispatch, caller: &Caller, id: &str) -> Task {
+    tasks_of(dispatch).await.task(caller, id).await.expect("found")
+}
+
+/// Waits until a task of this caller is so, and returns it.
+pub async fn until(
+    dispatch: &Dispatch,
+    caller: &Caller,
+    id: &str,
+    what: &str,
+    holds: impl Fn(&Task) -> bool,
+) -> Task {
+    let seen = Mutex::new(None);
+    eventually(what, || {
+        let read = async { dispatch.tasks().await?.task(caller, id).await };
+        let now = read.now_or_never().and_then(Result::ok);
+        let fits = now.as_ref().is_some_and(&holds);
+        *seen.lock().expect("no panic") = now;
+        fits
+    })
+    .await;
+    seen.into_inner().expect("no panic").expect("just seen")
+}
+
+/// The result of a task, which must have one.
+pub async fn result_of(dispatch: &Dispatch, caller: &Caller, id: &str) -> String {
+    let result = tasks_of(dispatch).await.task_result(caller, id, Arc::new(NoClientChannel));
+    let result = tokio::time::timeout(Duration::from_secs(30), result).await.expect("ends");
+    result.expect("a task").expect("a result").as_str().to_owned()
+}
+
+/// Does what is due on this host until the guard is dropped.
+pub fn keep_time(dispatch: &Arc<Dispatch>) -> DropGuard {
+    let stop = CancellationToken::new();
+    tokio::spawn(dispatch.clone().keep_time(stop.clone()));
+    stop.drop_guard()
+}
+
+/// The same, and keeps the lease.
+pub fn serve(dispatch: &Arc<Dispatch>) -> DropGuard {
+    let stop = CancellationToken::new();
+    tokio::spawn(dispatch.clone().keep_time(stop.clone()));
+    tokio::spawn(dispatch.clone().keep_lease(stop.clone()));
+    stop.drop_guard()
 }

@@ -1,14 +1,15 @@
 //! A stateless client of a dispatcher, and what it gets.
 
 use crate::kit::application::tasks_of;
+use crate::kit::calls::call_on;
 use futures_util::StreamExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, CreatedTask, Dispatch, Fault, NoClientChannel, Outcome, Principal,
-    RateKey, RawJson, Stop, TaskId, Terms, ToolCall,
+    CallReply, Caller, CreatedTask, Dispatch, Fault, NoClientChannel, Outcome, Principal, RawJson, Stop,
+    TaskId, Terms, ToolCall,
 };
-use toolyard_kit::principal;
+use toolyard_kit::{YES, principal};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tasks::TaskView;
 
@@ -22,20 +23,8 @@ pub fn signed_in(subject: &str) -> Caller {
 }
 
 pub fn call(name: &str, retry: Retry, stop: &Arc<Stop>) -> ToolCall {
-    ToolCall {
-        params: CallParams {
-            name: name.to_owned(),
-            arguments: RawJson::empty_object(),
-            task: None,
-            progress_token: None,
-            trace: None,
-        },
-        terms: Terms::Stateless { tasks: true, bridge: None, retry },
-        stop: stop.clone(),
-        channel: Arc::new(NoClientChannel),
-        task_channel: Arc::new(NoClientChannel),
-        rate_key: RateKey::Local,
-    }
+    let terms = Terms::Stateless { tasks: true, bridge: None, retry };
+    ToolCall { stop: stop.clone(), ..call_on(terms, name, Arc::new(NoClientChannel)) }
 }
 
 pub async fn calls(dispatch: &Arc<Dispatch>, retry: Retry) -> Result<CallReply, Fault> {
@@ -76,12 +65,15 @@ pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
     last.expect("it came to something")
 }
 
-pub async fn eventually_asks(dispatch: &Arc<Dispatch>, id: &str, key: &str) {
+/// Answers the question of a task under this key, once it is asked.
+pub async fn answer_when_asked(dispatch: &Arc<Dispatch>, id: &str, key: &str) {
     loop {
         let task = tasks_of(dispatch).await.task(&client(), id).await.expect("there");
         if task.open_questions().any(|question| question.wire_key() == key) {
-            return;
+            break;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    let answers = [(key.to_owned(), RawJson::trusted(YES))].into();
+    tasks_of(dispatch).await.update_task(&client(), id, answers).await.expect("acknowledged");
 }
