@@ -1,6 +1,6 @@
 //! Checks the count of bytes kept for each owner, and the removal of tasks to make room.
 
-use crate::{Fixture, TTL, change, created, finish, owner, remove, result, task};
+use crate::{Fixture, TTL, applied, created, finish, owner, remove, result, task};
 use toolyard_task::audit::Entry;
 use toolyard_task::store::Removable;
 use toolyard_task::wire::RawJson;
@@ -57,10 +57,7 @@ pub async fn the_tasks_that_ended_first_are_found(fixture: Fixture) {
         finish(&*store, &made[at], result()).await;
         fixture.clock.advance(1);
     }
-    change(&*store, made[1].id, &Event::Cancelled { message: "by the test".into() })
-        .await
-        .expect("is there")
-        .expect("lives");
+    applied(&*store, made[1].id, Event::Cancelled { message: "by the test".into() }).await;
     let found = async |limit| -> Vec<TaskId> {
         let found = store.ended_first(&a, limit).await.expect("answers");
         assert!(

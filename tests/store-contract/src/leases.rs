@@ -1,7 +1,7 @@
 //! Hosts with leases, as on a store that several machines share. These tests are only for stores
 //! with leases; in the other stores, the system reports the end of a local process.
 
-use crate::{BOUND, Fixture, Host, change, created, owner, task};
+use crate::{BOUND, Fixture, Host, applied, change, created, owner, task};
 use std::time::Duration;
 use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::node::Tenure;
@@ -62,16 +62,14 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
         fixture.clock.advance(1);
     }
     let begun = created(&**here, Task { fence, ..task(&owner("c")) }).await;
-    change(&**here, begun.id, &Event::Started { fence }).await.expect("is there").expect("starts");
+    applied(&**here, begun.id, Event::Started { fence }).await;
     let elsewhere = Digest("cd".repeat(32));
     created(&**here, Task { fence, digest: elsewhere.clone(), ..task(&owner("c")) }).await;
 
     let component = task(&owner("a")).digest;
-    let told = async |by: Incarnation, limit| -> Vec<TaskId> {
-        there
-            .select(TaskQuestion::WaitingElsewhere { than: by, components: vec![component.clone()] }, limit)
-            .await
-            .expect("answers")
+    let told = async |than: Incarnation, limit| -> Vec<TaskId> {
+        let waiting = TaskQuestion::WaitingElsewhere { than, components: vec![component.clone()] };
+        there.select(waiting, limit).await.expect("answers")
     };
     assert_eq!(told(me, 10).await, [], "they wait here");
     assert_eq!(told(other, 0).await, []);
@@ -83,9 +81,9 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
 
     // A task that was taken belongs to another host, and one that began no longer waits.
     let taken = Event::Taken { from: me, by: other };
-    change(&**there, made[0], &taken).await.expect("is there").expect("it waits");
+    applied(&**there, made[0], taken.clone()).await;
     change(&**there, made[0], &taken).await.expect("is there").expect_err("it was taken");
-    change(&**here, made[1], &Event::Started { fence }).await.expect("is there").expect("starts");
+    applied(&**here, made[1], Event::Started { fence }).await;
     let late = change(&**there, made[1], &Event::Taken { from: me, by: other }).await.expect("is there");
     late.expect_err("it has begun");
     fixture.clock.advance(60_000);

@@ -6,7 +6,6 @@
 mod server;
 
 mod backup;
-mod journals;
 mod resealing;
 mod strangers;
 mod timelines;
@@ -15,17 +14,47 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, Keyring, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
 const LEASE: Duration = Duration::from_secs(15);
 
+/// A separate schema.
+struct Schema {
+    server: &'static server::Server,
+    name: String,
+    place: PostgresLocation,
+}
+
+impl Schema {
+    /// `None` without a server.
+    fn new() -> Option<Self> {
+        let server = server::shared()?;
+        let name = server.schema();
+        let place = PostgresLocation::parse(&server.address(), &name).expect("an address");
+        Some(Self { server, name, place })
+    }
+
+    /// A connection that belongs to no host.
+    async fn beside(&self) -> Client {
+        let client = connect(&self.server.address()).await;
+        client.batch_execute(&format!("SET search_path = {}", self.name)).await.expect("is set");
+        client
+    }
+}
+
+async fn connect(address: &str) -> Client {
+    let (client, driver) = tokio_postgres::connect(address, NoTls).await.expect("connects");
+    // It ends when its client is dropped.
+    tokio::spawn(async move { drop(driver.await) });
+    client
+}
+
 fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
-    let server = server::shared()?;
-    let schema = server.schema();
-    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
+    let schema = Schema::new()?;
+    let place = schema.place.clone();
     let options = PostgresOptions {
         lease: LEASE,
         readers: 4,
@@ -39,7 +68,7 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
     // The tables are created first, so that a test clock can replace the server's.
     let first = open(&place, &options);
     tokio::task::block_in_place(|| Handle::current().block_on(first.shut_down()));
-    let clock = clock(server, schema);
+    let clock = clock(&schema);
     let open = move || {
         let store = open(&place, &options);
         let killed = store.clone();
@@ -60,14 +89,13 @@ fn open(place: &PostgresLocation, options: &PostgresOptions) -> Arc<PostgresStor
 }
 
 /// From here on, the test sets the server's clock in this schema.
-fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
+fn clock(schema: &Schema) -> Arc<ManualClock> {
     let (set, sets) = mpsc::channel::<(i64, mpsc::Sender<()>)>();
-    let address = server.address();
+    let (address, schema) = (schema.server.address(), schema.name.clone());
     let keeps = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async move {
-            let (client, driver) = tokio_postgres::connect(&address, NoTls).await.expect("connects");
-            let driving = tokio::spawn(driver);
+            let client = connect(&address).await;
             let replaced = format!(
                 "SET search_path = {schema};
                  CREATE TABLE manual_clock (now bigint NOT NULL);
@@ -80,8 +108,6 @@ fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
                 client.execute("UPDATE manual_clock SET now = $1", &[&now]).await.expect("sets the clock");
                 let _ = done.send(());
             }
-            drop(client);
-            drop(driving.await);
         });
     };
     std::thread::Builder::new().name("clock".into()).spawn(keeps).expect("a thread");

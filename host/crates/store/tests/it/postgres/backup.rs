@@ -1,16 +1,14 @@
 //! Copies of a schema.
 
-use super::server;
+use super::Schema;
 use std::collections::BTreeSet;
-use toolyard_store::postgres::{PostgresLocation, backup};
+use toolyard_store::postgres::backup;
 use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 
 /// A table that a later schema adds must be copied, or be one of those that never hold a row.
 #[tokio::test]
 async fn every_table_and_sequence_of_a_schema_is_in_its_copy() {
-    let Some(server) = server::shared() else { return };
-    let schema = server.schema();
-    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
+    let Some(Schema { server, name: schema, place }) = Schema::new() else { return };
     let store = PostgresStore::open(place.clone(), PostgresOptions::default()).await.expect("opens");
     store.shut_down().await;
     let folder = tempfile::tempdir().expect("a folder");

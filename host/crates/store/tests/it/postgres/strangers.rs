@@ -1,10 +1,12 @@
 //! Other roles of the same database: the host does not use objects that they created or may change,
 //! and they cannot block a host.
 
+use super::connect;
 use super::server::{self, Server};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
@@ -48,9 +50,15 @@ impl Roles {
     }
 
     async fn connect(&self, role: &str) -> Client {
-        let (client, driver) = tokio_postgres::connect(&self.address(role), NoTls).await.expect("connects");
-        tokio::spawn(async move { drop(driver.await) });
-        client
+        connect(&self.address(role)).await
+    }
+
+    fn place(&self) -> PostgresLocation {
+        PostgresLocation::parse(&self.address(&self.host), &self.schema).expect("an address")
+    }
+
+    async fn open(&self) -> Arc<PostgresStore> {
+        PostgresStore::open(self.place(), PostgresOptions::default()).await.expect("opens")
     }
 
     async fn run(&self, role: &str, sql: &str) {
@@ -63,9 +71,8 @@ impl Roles {
     }
 
     async fn start(&self, wait: Duration) -> Result<(), PostgresOpenError> {
-        let place = PostgresLocation::parse(&self.address(&self.host), &self.schema)?;
         let options = PostgresOptions { readers: 1, start_wait: wait, ..PostgresOptions::default() };
-        PostgresStore::open(place, options).await?.shut_down().await;
+        PostgresStore::open(self.place(), options).await?.shut_down().await;
         Ok(())
     }
 
@@ -191,10 +198,8 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
         let ends = [", if you know", ", or use a database"].into_iter().find_map(|words| mended.find(words));
         let statement = &mended[..ends.unwrap_or(mended.len())];
         roles.operator(statement).await;
-        roles
-            .start(Duration::from_secs(30))
-            .await
-            .unwrap_or_else(|error| panic!("{harm}: {statement}: {error}"));
+        let started = roles.start(Duration::from_secs(30)).await;
+        started.unwrap_or_else(|error| panic!("{harm}: {statement}: {error}"));
     }
     roles.operator("DROP EVENT TRIGGER watch").await;
 }
@@ -236,8 +241,7 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     }
     let began = Instant::now();
     roles.opens().await;
-    let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
-    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
+    let store = roles.open().await;
     // Near a quota, hosts create tasks one at a time.
     let quota = Quota { per_owner: 2, ..AMPLE };
     store.create(task(&owner("a")), quota, Records::default()).await.expect("there is room");
@@ -308,8 +312,7 @@ async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
     let made =
         "SET search_path = SPACE; INSERT INTO key VALUES ('cursor', 1, decode(repeat('07', 32), 'hex'), 5)";
     roles.run(&roles.host.clone(), made).await;
-    let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
-    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
+    let store = roles.open().await;
     assert_eq!(store.keys(KeyUse::Cursor).await.expect("reads")[0].secret, [7; 32]);
     let made = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("is created");
     assert!(store.read(made.id, None).await.expect("reads").is_some());
