@@ -134,25 +134,31 @@ fn filters(made: &[Task]) -> Vec<(usize, Filter)> {
     filters
 }
 
-/// Each search of the tasks of one owner or of all finds what its filter takes, in its order and once, whatever the
+/// The tasks among these that a search finds, in its order.
+pub fn matches(made: &[Task], search: &Search) -> Vec<Summary> {
+    let Search { owner, filter, order, .. } = search;
+    let of_owner = made.iter().filter(|task| owner.as_ref().is_none_or(|owner| *owner == task.owner));
+    let takes =
+        |task: &&Task| filter.takes(task.id, &task.tool, task.status(), task.created_at, task.updated_at);
+    let mut found: Vec<Summary> = of_owner.filter(takes).map(Summary::of).collect();
+    // The operator gets the tasks by their creation, whatever order is requested.
+    let by = if owner.is_some() { *order } else { BY_CREATION };
+    found.sort_by_key(|task| (by.time(task.created_at, task.updated_at), task.id));
+    if order.direction == Direction::Descending {
+        found.reverse();
+    }
+    found
+}
+
+/// Each search of the tasks of `a` or of all owners finds what its filter takes, in its order and once, whatever the
 /// length of its pages.
 async fn each_filter_finds_what_it_takes(store: &dyn Store, made: &[Task], of: Option<Owner>) {
     for (count, filter) in filters(made) {
-        let takes =
-            |task: &&Task| filter.takes(task.id, &task.tool, task.status(), task.created_at, task.updated_at);
-        let of_owner = made.iter().filter(|task| of.as_ref().is_none_or(|of| *of == task.owner));
-        let mut expected: Vec<Summary> = of_owner.filter(takes).map(Summary::of).collect();
-        assert!(of.is_none() || expected.len() == count, "{filter:?} takes {}", expected.len());
-        for order in ORDERS {
-            let by = if of.is_some() { order } else { BY_CREATION };
-            expected.sort_by_key(|task| (by.time(task.created_at, task.updated_at), task.id));
-            if order.direction == Direction::Descending {
-                expected.reverse();
-            }
-            for limit in [1, 4, 50] {
-                let search = Search { owner: of.clone(), ..first(filter.clone(), order, limit) };
-                assert_eq!(found(store, search).await, expected, "{filter:?}, {order:?}, {limit}");
-            }
+        for (order, limit) in ORDERS.into_iter().flat_map(|order| [1, 4, 50].map(|limit| (order, limit))) {
+            let search = Search { owner: of.clone(), ..first(filter.clone(), order, limit) };
+            let expected = matches(made, &search);
+            assert!(of.is_none() || expected.len() == count, "{filter:?} takes {}", expected.len());
+            assert_eq!(found(store, search).await, expected, "{filter:?}, {order:?}, {limit}");
         }
     }
 }

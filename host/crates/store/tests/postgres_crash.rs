@@ -7,12 +7,13 @@ mod server;
 use server::{Flushing, Server};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
-use toolyard_task::StoreError;
 use toolyard_task::store::{CreateError, Records, TaskStore as _};
+use toolyard_task::{StoreError, Task};
 
 /// Crashes, each with one commit under way.
 const CRASHES: usize = 8;
@@ -41,21 +42,11 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
     for crash in 0..CRASHES {
         // By then, the hints about earlier changes have reached the disk.
         tokio::time::sleep(QUIET).await;
-        let watch = connect(&server).await;
         let new = task(&me);
         let id = new.id;
-        let creating = tokio::spawn({
-            let one = one.clone();
-            async move { one.create(new, AMPLE, Records::default()).await }
-        });
-        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
+        let creating = crash_at_commit(&server, &one, new).await;
         undecided += usize::from(!creating.is_finished());
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
+        begin(&server).await;
         for _ in 0..AFTER {
             other.create(task(&me), AMPLE, Records::default()).await.expect("it is back");
         }
@@ -81,28 +72,39 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
     let me = owner("one");
     let mut undecided = false;
     for _ in 0..CRASHES {
-        let watch = connect(&server).await;
-        let creating = tokio::spawn({
-            let (store, new) = (store.clone(), task(&me));
-            async move { store.create(new, AMPLE, Records::default()).await }
-        });
-        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
-        let created = creating.await.expect("no panic");
+        let created = crash_at_commit(&server, &store, task(&me)).await.await.expect("no panic");
         undecided |= matches!(created, Err(CreateError::Store(StoreError::Undecided(_))));
         let refused = store.create(task(&me), AMPLE, Records::default()).await;
         assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
+        begin(&server).await;
         if undecided {
             break;
         }
     }
     assert!(undecided, "no crash came in the midst of a commit");
     store.shut_down().await;
+}
+
+/// Kills the server when the creation of this task is at its commit, or has ended before.
+async fn crash_at_commit(
+    server: &Arc<Server>,
+    store: &Arc<PostgresStore>,
+    new: Task,
+) -> JoinHandle<Result<Task, CreateError>> {
+    let watch = connect(server).await;
+    let store = store.clone();
+    let creating = tokio::spawn(async move { store.create(new, AMPLE, Records::default()).await });
+    while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let crashed = server.clone();
+    tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
+    creating
+}
+
+async fn begin(server: &Arc<Server>) {
+    let crashed = server.clone();
+    tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
 }
 
 /// Delays each commit before its flush, and prevents other flushes meanwhile.

@@ -1,4 +1,4 @@
-//! How much a change of tasks writes to the log of the SQLite file. The seconds are measured by `benches/commit.rs`.
+//! How much a change of tasks writes to the log of the SQLite file. `benches/commit.rs` measures the seconds.
 
 use futures_util::future::join_all;
 use std::path::Path;

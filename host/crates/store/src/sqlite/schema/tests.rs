@@ -10,27 +10,6 @@ fn first_schema(path: &Path) -> Connection {
 }
 
 #[test]
-fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(FILE);
-    let first = first_schema(&path);
-    for (id, created, updated) in [(1, 100, 100), (2, 100, 7_100), (3, 9_000, 9_500)] {
-        let sql = "INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record)
-                   VALUES (CAST(?1 AS BLOB), 'a', 1, ?2, ?3, 0, 1, 1, '{}')";
-        first.execute(sql, [id, created, updated]).expect("inserts");
-    }
-    drop(first);
-    let (_, brought) = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
-    let number = |sql: &str| brought.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("reads");
-    assert_eq!(number("SELECT longest FROM span"), 7_000);
-    assert_eq!(number("SELECT count(*) FROM task"), 3);
-    assert_eq!(number("SELECT count(*) FROM audit"), 0);
-    assert_eq!(number("SELECT count(*) FROM audit_log"), 1);
-    assert_eq!(number("SELECT count(*) FROM permission"), 0);
-    assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
-}
-
-#[test]
 fn an_upgrade_keeps_a_copy_of_the_file_that_only_its_owner_can_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
