@@ -5,6 +5,9 @@ use std::time::Duration;
 use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, Records};
 use toolyard_task::task::Resume;
+use toolyard_task::timeline::EventKind::{
+    Claimed, Created, Effects, Ended, Log, Parked, Queued, Started, Unresumable, Woken,
+};
 use toolyard_task::timeline::{EventKind, LOST, LeftOut, NewEvent, Timeline, TimelineBounds, TimelineEvent};
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{LogLevel, RawJson};
@@ -33,7 +36,7 @@ async fn started(store: &dyn Store, task: &Task) -> Task {
 pub async fn lifecycle_events_come_with_their_changes(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
-    assert_eq!(kinds(&*store, made.id).await, [EventKind::Created, EventKind::Queued]);
+    assert_eq!(kinds(&*store, made.id).await, [Created, Queued]);
     fixture.clock.advance(5);
     let begun = started(&*store, &made).await;
     let effects = Event::Effects { fence: made.fence };
@@ -45,9 +48,7 @@ pub async fn lifecycle_events_come_with_their_changes(fixture: Fixture) {
     let Timeline { runs, events, more } = timeline(&*store, made.id).await;
     assert!(!more);
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
-    let expected =
-        [EventKind::Created, EventKind::Queued, EventKind::Started, EventKind::Effects, EventKind::Ended];
-    assert_eq!(kinds, expected);
+    assert_eq!(kinds, [Created, Queued, Started, Effects, Ended]);
     assert!(events.is_sorted_by(|one, next| one.seq < next.seq && one.at <= next.at));
     assert_eq!((events[0].at, events[4].at), (made.created_at, ended.updated_at));
     assert_eq!(events[4].body.as_str(), r#"{"status":"completed"}"#);
@@ -74,8 +75,8 @@ pub async fn events_of_a_run_come_in_their_order(fixture: Fixture) {
     finish(&*store, &made, result()).await;
     let whole = timeline(&*store, made.id).await;
     let kinds: Vec<_> = whole.events.iter().map(|event| event.kind).collect();
-    assert_eq!(kinds[..2], [EventKind::Created, EventKind::Queued]);
-    assert_eq!(kinds[2..], [vec![EventKind::Log; 5], vec![EventKind::Ended]].concat());
+    assert_eq!(kinds[..2], [Created, Queued]);
+    assert_eq!(kinds[2..], [vec![Log; 5], vec![Ended]].concat());
     assert_eq!(whole.events[2].body.as_str(), r#"{"level":"info","data":"line 0"}"#);
     assert_eq!((whole.runs[0].cpu_us, whole.runs[0].memory), (Some(1_234), Some(65_536)));
     assert_eq!(timeline(&*store, unknown).await, Timeline::default());
@@ -97,7 +98,7 @@ pub async fn events_of_a_silent_store_are_written_soon(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
     store.append(made.id, log("alone"));
-    let there = async || kinds(&*store, made.id).await.last() == Some(&EventKind::Log);
+    let there = async || kinds(&*store, made.id).await.last() == Some(&Log);
     eventually("the event to be written", there).await;
 }
 
@@ -126,7 +127,7 @@ pub async fn a_second_attempt_has_its_own_record(fixture: Fixture) {
     assert_eq!(next.created, second.updated_at);
     let of_second: Vec<_> =
         events.iter().filter(|event| event.attempt == 2).map(|event| event.kind).collect();
-    assert_eq!(of_second, [EventKind::Claimed, EventKind::Started, EventKind::Log, EventKind::Ended]);
+    assert_eq!(of_second, [Claimed, Started, Log, Ended]);
 }
 
 /// The first quarter of a long timeline stays, and the newest events; the gap says how many are missing.
@@ -155,9 +156,9 @@ pub async fn a_long_timeline_keeps_its_beginning_and_its_end(fixture: Fixture) {
     // Created, queued, five status messages and the end are events as well.
     assert_eq!(missing.events + events.len() as u64 - 1, EVENTS + 8);
     assert!(missing.bytes > missing.events * 7_000);
-    assert_eq!(events[0].kind, EventKind::Created);
+    assert_eq!(events[0].kind, Created);
     assert!(events[2].body.as_str().contains("\"0 xx"), "the beginning is there");
-    assert_eq!(events.last().map(|event| event.kind), Some(EventKind::Ended));
+    assert_eq!(events.last().map(|event| event.kind), Some(Ended));
     assert!(events[events.len() - 3].body.as_str().contains("\"99 xx"), "the end is there");
 }
 
@@ -236,16 +237,6 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     let (left, taken) = (made.created_at.plus(5), made.created_at.plus(12));
     assert_eq!((kept.runs[0].started, kept.runs[0].ended), (begun_first, Some(left)));
     assert_eq!((kept.runs[1].created, kept.events[3].at, kept.events[4].at), (taken, left, taken));
-    let kinds = kinds(&*store, made.id).await;
-    let expected = [
-        EventKind::Created,
-        EventKind::Queued,
-        EventKind::Started,
-        EventKind::Parked,
-        EventKind::Woken,
-        EventKind::Started,
-        EventKind::Unresumable,
-        EventKind::Ended,
-    ];
-    assert_eq!(kinds, expected);
+    let expected = [Created, Queued, Started, Parked, Woken, Started, Unresumable, Ended];
+    assert_eq!(kinds(&*store, made.id).await, expected);
 }

@@ -4,6 +4,7 @@ use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
+use toolyard_store_contract::audit::waiting;
 use toolyard_store_contract::journal::{FENCE, chunk, recorded};
 use toolyard_store_contract::timeline::{self, log, narrow, timeline};
 use toolyard_store_contract::{
@@ -226,15 +227,10 @@ async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_co
     assert!(store.flush().await.is_err(), "the file is locked");
     other.execute_batch("ROLLBACK").expect("unlocks");
     tokio::time::timeout(BOUND, store.written()).await.expect("in its time");
-    let batches = store.pending(100).await.expect("answers");
-    let lines: Vec<serde_json::Value> = batches
-        .iter()
-        .flat_map(|batch| &batch.lines)
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    let counts: Vec<_> = lines.iter().map(|line| line["count"].as_u64().expect("a count")).collect();
+    let lines = waiting(&*store).await;
+    let counts: Vec<_> = lines.iter().map(|(_, line)| line["count"].as_u64().expect("a count")).collect();
     assert_eq!(counts, [0, 1, 2, 2]);
-    assert_eq!(lines[3]["reason"], "too_many_at_once");
+    assert_eq!(lines[3].1["reason"], "too_many_at_once");
 }
 
 #[tokio::test]

@@ -161,37 +161,37 @@ async fn values_that_were_moved_or_changed_are_refused() {
     let folder = folder();
     let store = open(folder.path(), &[NEW]);
     let (one, two) = (told(&store).await, told(&store).await);
-    let file = Connection::open(folder.path().join(FILE)).expect("opens");
-    let before: Vec<(String, Vec<u8>)> = [one.id, two.id]
-        .map(|id| {
-            file.query_row("SELECT record, outcome FROM task WHERE id = ?1", [id.0.as_bytes()], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .expect("reads")
-        })
-        .to_vec();
-    let body = "SELECT body FROM arguments WHERE task = (SELECT seq FROM task WHERE id = ?1)";
-    let long: Vec<u8> = file.query_row(body, [two.id.0.as_bytes()], |row| row.get(0)).expect("reads");
-    let mut flipped = before[0].1.clone();
-    *flipped.last_mut().expect("is not empty") ^= 1;
-    let of_one = one.id.0.as_bytes();
-    let undo = "UPDATE task SET record = ?2, outcome = ?3 WHERE id = ?1";
-    for (what, record, outcome) in [
-        ("the record of another", &before[1].0, &before[0].1),
-        ("the outcome of another", &before[0].0, &before[1].1),
-        ("a changed outcome", &before[0].0, &flipped),
-        ("arguments as an outcome", &before[0].0, &long),
+    let keep = "CREATE TABLE kept AS SELECT * FROM task; CREATE TABLE kept_long AS SELECT * FROM arguments";
+    folder.run(keep).await;
+    let undo =
+        "UPDATE task SET (record, outcome) = (SELECT record, outcome FROM kept WHERE kept.id = task.id);
+        UPDATE arguments SET body = (SELECT body FROM kept_long WHERE kept_long.task = arguments.task)";
+    for (what, change) in [
+        (
+            "the record of another",
+            "UPDATE task SET record = (SELECT record FROM kept WHERE kept.id <> task.id)",
+        ),
+        (
+            "the outcome of another",
+            "UPDATE task SET outcome = (SELECT outcome FROM kept WHERE kept.id <> task.id)",
+        ),
+        ("a shortened outcome", "UPDATE task SET outcome = substr(outcome, 1, length(outcome) - 1)"),
+        (
+            "arguments as an outcome",
+            "UPDATE task SET outcome = (SELECT body FROM kept_long WHERE kept_long.task = seq)",
+        ),
+        (
+            "the arguments of another",
+            "UPDATE arguments SET body = (SELECT body FROM kept_long WHERE kept_long.task <> arguments.task)",
+        ),
     ] {
-        file.execute(undo, (of_one, record, outcome)).expect("writes");
+        folder.run(&format!("{change} WHERE rowid = {}", folder.named(one.id))).await;
         let refused = store.read(one.id, None).await;
         assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{what}: {refused:?}");
+        assert_eq!(read(&*store, two.id).await, two, "{what}: it harms no other task");
+        folder.run(undo).await;
+        assert_eq!(read(&*store, one.id).await, one);
     }
-    file.execute(undo, (of_one, &before[0].0, &before[0].1)).expect("writes");
-    assert_eq!(read(&*store, one.id).await, one);
-    let swap = "UPDATE arguments SET body = ?2 WHERE task = (SELECT seq FROM task WHERE id = ?1)";
-    file.execute(swap, (of_one, &long)).expect("writes");
-    assert!(matches!(store.read(one.id, None).await, Err(StoreError::Corrupt(_))));
-    assert_eq!(read(&*store, two.id).await, two, "it harms no other task");
 }
 
 #[tokio::test]

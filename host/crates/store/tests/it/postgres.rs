@@ -11,7 +11,6 @@ mod strangers;
 mod timelines;
 
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
@@ -67,7 +66,7 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
     };
     // The tables are created first, so that a test clock can replace the server's.
     let first = open(&place, &options);
-    tokio::task::block_in_place(|| Handle::current().block_on(first.shut_down()));
+    wait(first.shut_down());
     let clock = clock(&schema);
     let open = move || {
         let store = open(&place, &options);
@@ -84,40 +83,28 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
 }
 
 fn open(place: &PostgresLocation, options: &PostgresOptions) -> Arc<PostgresStore> {
-    let opened = PostgresStore::open(place.clone(), options.clone());
-    tokio::task::block_in_place(|| Handle::current().block_on(opened)).expect("opens")
+    wait(PostgresStore::open(place.clone(), options.clone())).expect("opens")
+}
+
+/// Waits in a function that is not async.
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| Handle::current().block_on(work))
 }
 
 /// From here on, the test sets the server's clock in this schema.
 fn clock(schema: &Schema) -> Arc<ManualClock> {
-    let (set, sets) = mpsc::channel::<(i64, mpsc::Sender<()>)>();
-    let (address, schema) = (schema.server.address(), schema.name.clone());
-    let keeps = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async move {
-            let client = connect(&address).await;
-            let replaced = format!(
-                "SET search_path = {schema};
-                 CREATE TABLE manual_clock (now bigint NOT NULL);
-                 INSERT INTO manual_clock VALUES ({START});
-                 CREATE OR REPLACE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
-                     $$ SELECT now FROM manual_clock $$"
-            );
-            client.batch_execute(&replaced).await.expect("replaces the clock");
-            while let Ok((now, done)) = sets.recv() {
-                client.execute("UPDATE manual_clock SET now = $1", &[&now]).await.expect("sets the clock");
-                let _ = done.send(());
-            }
-        });
+    let client = wait(schema.beside());
+    let replaced = format!(
+        "CREATE TABLE manual_clock (now bigint NOT NULL);
+         INSERT INTO manual_clock VALUES ({START});
+         CREATE OR REPLACE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
+             $$ SELECT now FROM manual_clock $$"
+    );
+    wait(client.batch_execute(&replaced)).expect("replaces the clock");
+    let tell = move |now: i64| {
+        let set = client.execute("UPDATE manual_clock SET now = $1", &[&now]);
+        wait(set).expect("sets the clock");
     };
-    std::thread::Builder::new().name("clock".into()).spawn(keeps).expect("a thread");
-    let tell = move |now| {
-        let (done, is_done) = mpsc::channel();
-        set.send((now, done)).expect("the clock lives");
-        is_done.recv().expect("the clock is set");
-    };
-    // The test clock is active once the first setting has been accepted.
-    tell(START);
     ManualClock::telling(START, Box::new(tell))
 }
 
