@@ -291,7 +291,7 @@ macro_rules! contract_tests {
                 t_40_a_read_finds_the_owners_task_and_nobody_elses
             }
             listing {
-                tasks_are_listed_by_creation_and_id, tasks_of_others_are_not_listed
+                tasks_are_listed_to_their_owners_by_creation_and_id
             }
             searching {
                 f_5_f_6_f_7_each_filter_finds_what_it_takes_of_its_owner_in_every_order,
@@ -373,23 +373,15 @@ macro_rules! timeline_tests {
     };
 }
 
-/// As `contract_tests`, for stores whose hosts have leases, with the length of the leases.
+/// As `contract_tests`, for stores whose hosts have leases of [`leases::LEASE`].
 #[macro_export]
 macro_rules! lease_tests {
-    ($fixture:expr, $lease:expr) => {
-        $crate::lease_tests! { $fixture, $lease;
-            a_lease_holds_as_long_as_it_is_renewed,
-            a_task_that_waits_is_told_to_one_other_host,
-            hosts_tell_each_other_of_their_components,
-            hosts_hear_what_others_tell,
-        }
-    };
-    ($fixture:expr, $lease:expr; $($promise:ident),* $(,)?) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $promise() {
-                $crate::leases::$promise($fixture, $lease).await;
+    ($fixture:expr) => {
+        $crate::contract_tests! { $fixture;
+            leases {
+                a_lease_holds_as_long_as_it_is_renewed, a_task_that_waits_is_told_to_one_other_host,
+                hosts_tell_each_other_of_their_components, hosts_hear_what_others_tell
             }
-        )*
+        }
     };
 }

@@ -30,10 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The outcome of the later transaction must not be mistaken for that of the earlier one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_own() {
-    let Some(server) = Server::start(Flushing::On) else { return };
-    let server = Arc::new(server);
-    slow_down(&server).await;
-    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
+    let Some((server, place)) = slow_server().await else { return };
     let options = PostgresOptions { patience: PATIENCE, ..PostgresOptions::default() };
     let open = || PostgresStore::open(place.clone(), options.clone());
     let (one, other) = (open().await.expect("opens"), open().await.expect("opens"));
@@ -63,10 +60,7 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
 /// must not be told that nothing was written. A transaction that did not begin was not written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
-    let Some(server) = Server::start(Flushing::On) else { return };
-    let server = Arc::new(server);
-    slow_down(&server).await;
-    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
+    let Some((server, place)) = slow_server().await else { return };
     let options = PostgresOptions { patience: Duration::from_secs(1), ..PostgresOptions::default() };
     let store = PostgresStore::open(place, options).await.expect("opens");
     let me = owner("one");
@@ -107,13 +101,16 @@ async fn begin(server: &Arc<Server>) {
     tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
 }
 
-/// Delays each commit before its flush, and prevents other flushes meanwhile.
-async fn slow_down(server: &Server) {
-    let client = connect(server).await;
+/// A server that delays each commit before its flush and prevents other flushes meanwhile, with a place in it.
+async fn slow_server() -> Option<(Arc<Server>, PostgresLocation)> {
+    let server = Arc::new(Server::start(Flushing::On)?);
+    let client = connect(&server).await;
     for setting in ["commit_delay = 100000", "commit_siblings = 0", "wal_writer_delay = '10s'"] {
         client.batch_execute(&format!("ALTER SYSTEM SET {setting}")).await.expect("is set");
     }
     client.batch_execute("SELECT pg_reload_conf()").await.expect("is read");
+    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
+    Some((server, place))
 }
 
 async fn connect(server: &Server) -> Client {

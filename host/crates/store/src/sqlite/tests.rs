@@ -39,37 +39,40 @@ fn opened() -> (TempDir, Arc<SqliteStore>) {
     (folder, store)
 }
 
-#[test]
-fn a_file_that_is_of_no_use_is_refused_and_kept() {
-    let damaged = {
-        let folder = folder();
-        drop(open(folder.path()));
-        let mut bytes = fs::read(folder.path().join(FILE)).expect("is there");
-        // The header stays intact; the schema after it is overwritten.
-        bytes[100..4096].fill(0xff);
-        bytes
-    };
-    let foreign = {
-        let folder = folder();
-        let other = Connection::open(folder.path().join(FILE)).expect("opens");
-        other.execute_batch("CREATE TABLE task (theirs)").expect("creates");
-        drop(other);
-        fs::read(folder.path().join(FILE)).expect("is there")
-    };
+#[tokio::test]
+async fn a_file_that_is_of_no_use_is_refused_and_kept() {
+    let (folder, store) = opened();
+    store.shut_down().await;
+    let ours = fs::read(folder.path().join(FILE)).expect("is there");
+    let mut damaged = ours.clone();
+    // The header stays intact; the schema after it is overwritten.
+    damaged[100..4096].fill(0xff);
+    // The place of `PRAGMA user_version`.
+    let mut newer = ours;
+    newer[60..64].copy_from_slice(&4_711_u32.to_be_bytes());
+    let path = folder.path().join("foreign");
+    let other = Connection::open(&path).expect("opens");
+    other.execute_batch("CREATE TABLE task (theirs)").expect("creates");
+    drop(other);
+    let foreign = fs::read(&path).expect("is there");
     let long = "long and still not a database ".repeat(1_000).into_bytes();
     for (file, in_words) in [
         (b"not a database".to_vec(), "not a SQLite database"),
         (long, "not a SQLite database"),
         (foreign, "another program"),
         (damaged, "damaged"),
+        (newer, "use the release that upgraded it"),
     ] {
-        let folder = folder();
+        let folder = self::folder();
         let path = folder.path().join(FILE);
         fs::write(&path, &file).expect("writes");
         let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
         let has_its_kind = match in_words {
             "another program" => matches!(error, SqliteOpenError::Foreign { .. }),
             "damaged" => matches!(error, SqliteOpenError::Damaged { .. }),
+            "use the release that upgraded it" => {
+                matches!(error, SqliteOpenError::Newer { found: 4_711, .. })
+            }
             _ => matches!(error, SqliteOpenError::NotADatabase { .. }),
         };
         assert!(has_its_kind, "{error:?}");

@@ -23,16 +23,14 @@ mod memory {
 
 mod leased {
     use super::*;
-    use std::time::Duration;
-
-    const LEASE: Duration = Duration::from_secs(15);
+    use toolyard_store_contract::leases::LEASE;
 
     fn fixture() -> Fixture {
         let clock = ManualClock::at(START);
         super::memory(MemoryStore::new(clock.clone()).leased(LEASE), clock, 1)
     }
 
-    toolyard_store_contract::lease_tests!(fixture(), LEASE);
+    toolyard_store_contract::lease_tests!(fixture());
 }
 
 mod sqlite {

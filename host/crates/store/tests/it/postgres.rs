@@ -16,9 +16,8 @@ use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, Keyring, PostgresOptions, PostgresStore};
+use toolyard_store_contract::leases::LEASE;
 use toolyard_store_contract::{Fixture, Host, ManualClock, START};
-
-const LEASE: Duration = Duration::from_secs(15);
 
 /// A separate schema.
 struct Schema {
@@ -133,11 +132,5 @@ mod encrypted {
 mod leased {
     use super::*;
 
-    toolyard_store_contract::lease_tests!(
-        match fixture(None, false) {
-            Some(fixture) => fixture,
-            None => return,
-        },
-        LEASE
-    );
+    toolyard_store_contract::lease_tests! { match fixture(None, false) { Some(fixture) => fixture, None => return } }
 }

@@ -1,6 +1,7 @@
 //! Faults of the disk and of the file: the error for the caller, the state afterwards, and the
 //! recovery without help once the fault is gone.
 
+use crate::whole;
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
@@ -133,12 +134,6 @@ async fn works_again(store: &Arc<SqliteStore>, mut kept: HashMap<TaskId, Task>, 
     store.clone().shut_down().await;
     whole(folder);
     holds(&open(folder), &kept).await;
-}
-
-fn whole(folder: &Path) {
-    let file = Connection::open(folder.join(FILE)).expect("opens");
-    let check: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checks");
-    assert_eq!(check, "ok");
 }
 
 #[tokio::test]

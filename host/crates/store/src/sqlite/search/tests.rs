@@ -1,4 +1,5 @@
 use super::*;
+use crate::sqlite::transaction::SqliteTransaction;
 use crate::sqlite::{SqliteOptions, SqliteStore};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -105,7 +106,7 @@ async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
     let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock)).expect("opens");
     let model = created(&*store, task(&owner("a"))).await;
     let id = model.id;
-    let operation = move |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
+    let operation = move |writing: &mut SqliteTransaction<'_>| {
         writing.execute(
             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2)
              INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record, arguments)
@@ -121,6 +122,12 @@ async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
     (folder, store)
 }
 
+/// Runs a statement with [`START`] as `?1`. Returns how many rows it changed.
+async fn execute(store: &SqliteStore, sql: &'static str) -> usize {
+    let operation = move |writing: &mut SqliteTransaction<'_>| writing.execute(sql, [START]);
+    store.writer.write(operation).await.expect("writes")
+}
+
 /// The tasks created between these seconds.
 fn created_within(after: i64, before: i64) -> Filter {
     let at = |second: i64| Some(Timestamp(START + second * 1_000));
@@ -132,12 +139,10 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
     let (_folder, store) = many(46_000).await;
     // All but the first change late, so that they come first; and some task once took so long that
     // the span excludes none of them.
-    let spread = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
-        writing.counts.spanned(writing.on, 100_000_000)?;
-        let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
-        writing.execute(sql, [START])
-    };
-    assert_eq!(store.writer.write(spread).await.expect("writes"), 25_000);
+    let span = |writing: &mut SqliteTransaction<'_>| writing.counts.spanned(writing.on, 100_000_000);
+    store.writer.write(span).await.expect("writes");
+    let late = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
+    assert_eq!(execute(&store, late).await, 25_000);
     for (seconds, on_first_page, first_page) in [
         (21_000, 0, "the budget went to those that changed later, and there are too many to be sorted"),
         (15_000, 50, "these were sorted after all"),
@@ -157,10 +162,7 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
 #[tokio::test]
 async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() {
     let (_folder, store) = many(9_000).await;
-    let end = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
-        writing.execute("UPDATE task SET due = 0 WHERE created < ?1 + 8990000", [START])
-    };
-    assert_eq!(store.writer.write(end).await.expect("writes"), 8_990);
+    assert_eq!(execute(&store, "UPDATE task SET due = 0 WHERE created < ?1 + 8990000").await, 8_990);
     for filter in [Filter::default(), created_within(-1, 9_000)] {
         let search = Search { owner: Some(owner("a")), filter, order: ORDERS[2], after: None, limit: 50 };
         let page = store.search(&search).await.expect("searches");
@@ -172,12 +174,9 @@ async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() 
 #[tokio::test]
 async fn a_8_a_search_of_all_owners_for_what_is_rare_ends_early_and_goes_on_where_it_was() {
     let (_folder, store) = many(12_000).await;
-    let rare = |writing: &mut crate::sqlite::transaction::SqliteTransaction<'_>| {
-        let sql = "UPDATE task SET status = 5, record = replace(record, 'example.sleep', 'rare')
-                   WHERE created = ?1 OR created = ?1 + 7000000";
-        writing.execute(sql, [START])
-    };
-    assert_eq!(store.writer.write(rare).await.expect("writes"), 2);
+    let rare = "UPDATE task SET status = 5, record = replace(record, 'example.sleep', 'rare')
+        WHERE created = ?1 OR created = ?1 + 7000000";
+    assert_eq!(execute(&store, rare).await, 2);
     for filter in [
         Filter { tool: Some("rare".into()), ..Filter::default() },
         Filter { statuses: Some(vec![TaskStatus::Cancelled]), ..Filter::default() },

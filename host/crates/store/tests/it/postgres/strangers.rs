@@ -3,7 +3,6 @@
 
 use super::connect;
 use super::server::{self, Server};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -55,10 +54,6 @@ impl Roles {
 
     fn place(&self) -> PostgresLocation {
         PostgresLocation::parse(&self.address(&self.host), &self.schema).expect("an address")
-    }
-
-    async fn open(&self) -> Arc<PostgresStore> {
-        PostgresStore::open(self.place(), PostgresOptions::default()).await.expect("opens")
     }
 
     async fn run(&self, role: &str, sql: &str) {
@@ -241,7 +236,7 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     }
     let began = Instant::now();
     roles.opens().await;
-    let store = roles.open().await;
+    let store = PostgresStore::open(roles.place(), PostgresOptions::default()).await.expect("opens");
     // Near a quota, hosts create tasks one at a time.
     let quota = Quota { per_owner: 2, ..AMPLE };
     store.create(task(&owner("a")), quota, Records::default()).await.expect("there is room");
@@ -296,25 +291,4 @@ async fn hosts_that_start_at_the_same_time_all_start() {
             started.expect("starts");
         }
     }
-}
-
-/// The tables of the previous release are upgraded with their content.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
-    let Some(roles) = Roles::new().await else { return };
-    let older = concat!(
-        "CREATE SCHEMA SPACE; SET search_path = SPACE;
-         CREATE TABLE toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
-         INSERT INTO toolyard_version VALUES (true, 1);",
-        include_str!("../../../src/postgres/schema/1.sql"),
-    );
-    roles.run(&roles.host.clone(), older).await;
-    let made =
-        "SET search_path = SPACE; INSERT INTO key VALUES ('cursor', 1, decode(repeat('07', 32), 'hex'), 5)";
-    roles.run(&roles.host.clone(), made).await;
-    let store = roles.open().await;
-    assert_eq!(store.keys(KeyUse::Cursor).await.expect("reads")[0].secret, [7; 32]);
-    let made = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("is created");
-    assert!(store.read(made.id, None).await.expect("reads").is_some());
-    store.shut_down().await;
 }
