@@ -101,8 +101,7 @@ fn clock(schema: &Schema) -> Arc<ManualClock> {
     );
     wait(client.batch_execute(&replaced)).expect("replaces the clock");
     let tell = move |now: i64| {
-        let set = client.execute("UPDATE manual_clock SET now = $1", &[&now]);
-        wait(set).expect("sets the clock");
+        wait(client.execute("UPDATE manual_clock SET now = $1", &[&now])).expect("sets the clock");
     };
     ManualClock::telling(START, Box::new(tell))
 }
