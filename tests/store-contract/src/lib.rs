@@ -258,7 +258,7 @@ async fn in_lanes<F>(
     race: impl Fn([Arc<dyn Store>; 2], u32) -> F + Copy + Send + 'static,
 ) -> [u32; 2]
 where
-    F: Future<Output = usize> + Send,
+    F: Future<Output = usize> + Send + 'static,
 {
     const LANES: u32 = 64;
     let hosts = [fixture.store(), fixture.store()];

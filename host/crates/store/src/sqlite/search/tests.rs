@@ -139,10 +139,12 @@ async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
     let (_folder, store) = many(46_000).await;
     // All but the first change late, so that they come first; and some task once took so long that
     // the span excludes none of them.
-    let span = |writing: &mut SqliteTransaction<'_>| writing.counts.spanned(writing.on, 100_000_000);
-    store.writer.write(span).await.expect("writes");
-    let late = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
-    assert_eq!(execute(&store, late).await, 25_000);
+    let spread = |writing: &mut SqliteTransaction<'_>| {
+        writing.counts.spanned(writing.on, 100_000_000)?;
+        let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
+        writing.execute(sql, [START])
+    };
+    assert_eq!(store.writer.write(spread).await.expect("writes"), 25_000);
     for (seconds, on_first_page, first_page) in [
         (21_000, 0, "the budget went to those that changed later, and there are too many to be sorted"),
         (15_000, 50, "these were sorted after all"),
