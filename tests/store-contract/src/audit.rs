@@ -10,7 +10,7 @@ use toolyard_task::store::{CommitStatus, Quota};
 use toolyard_task::{Event, Outcome, Task, TaskId};
 
 /// All pending lines, as pairs of the id and the rest of the line.
-async fn waiting(store: &dyn Store) -> Vec<(String, serde_json::Value)> {
+pub async fn waiting(store: &dyn Store) -> Vec<(String, serde_json::Value)> {
     let batches = store.pending(10_000).await.expect("answers");
     assert!(batches.is_sorted_by(|a, b| a.number < b.number), "out of order");
     let read = |line: &String| {
@@ -21,7 +21,8 @@ async fn waiting(store: &dyn Store) -> Vec<(String, serde_json::Value)> {
     batches.iter().flat_map(|batch| &batch.lines).map(read).collect()
 }
 
-async fn actions(store: &dyn Store) -> Vec<String> {
+/// The actions of all pending lines.
+pub async fn actions(store: &dyn Store) -> Vec<String> {
     let lines = waiting(store).await;
     lines.iter().map(|(_, line)| line["action"].as_str().expect("an action").to_owned()).collect()
 }

@@ -1,15 +1,16 @@
 //! Erasure of a principal's data.
 
+use crate::audit::waiting;
+use crate::grants::grant;
 use crate::timeline::timeline;
 use crate::{Fixture, Host, TTL, created, finish, remove, result, session, task};
 use toolyard_store::Store;
 use toolyard_task::audit::By;
 use toolyard_task::erasure::{DataOwner, Holdings};
-use toolyard_task::grant::{Grant, GrantId, Verdict};
 use toolyard_task::session::Session;
 use toolyard_task::store::TaskQuestion;
-use toolyard_task::wire::{RawJson, Timestamp};
-use toolyard_task::{AccessRequest, Digest, Owner, SessionId, Task};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{AccessRequest, Owner, Task};
 
 fn by() -> By {
     By::principal("operator", None)
@@ -31,13 +32,10 @@ fn principal(of: &Owner) -> DataOwner {
 
 /// One of each kind: an ended task, a task that is gone and left its record, a session, a permission.
 async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
-    let opened = match owner {
-        Owner::Session(_) => {
-            let opened = session();
-            Session { owner: owner.clone(), id: session_of(owner), ..opened }
-        }
-        _ => Session { owner: owner.clone(), ..session() },
-    };
+    let mut opened = Session { owner: owner.clone(), ..session() };
+    if let Owner::Session(id) = owner {
+        opened.id = id.clone();
+    }
     let id = store.open(opened, 1_000).await.expect("opens").id;
     let gone = created(store, Task { ttl_ms: 1, ..task(owner) }).await;
     finish(store, &gone, result()).await;
@@ -46,24 +44,8 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
     let ended =
         created(store, Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) }).await;
     finish(store, &ended, result()).await;
-    let grant = Grant {
-        id: GrantId(crate::random()),
-        owner: owner.clone(),
-        by: "someone".into(),
-        plugin: "files.wasm".into(),
-        digest: Digest("cd".repeat(32)),
-        wanted: AccessRequest::host("https", "a.example", 443),
-        verdict: Verdict::Allow,
-        given_at: Timestamp(0),
-    };
+    let grant = grant(owner, AccessRequest::host("https", "a.example", 443));
     store.give(grant, 1_000, Vec::new()).await.expect("answers").expect("is given");
-}
-
-fn session_of(owner: &Owner) -> SessionId {
-    match owner {
-        Owner::Session(id) => id.clone(),
-        _ => session().id,
-    }
 }
 
 async fn erase_all(store: &dyn Store, of: &DataOwner) -> Holdings {
@@ -154,15 +136,12 @@ pub async fn an_erasure_is_in_the_log_with_its_counts(fixture: Fixture) {
     let of = DataOwner::parse("token:ann").expect("a principal");
     erase_all(&*store, &of).await;
     store.flush().await.expect("flushes");
-    let pending = store.pending(1_000).await.expect("reads");
-    let lines = pending.iter().flat_map(|batch| &batch.lines);
-    let erased: Vec<&String> = lines.filter(|line| line.contains("principal.erased")).collect();
-    let sum: u64 = erased.iter().filter_map(|line| count(line)).sum();
+    let mut erased: Vec<_> = waiting(&*store).await.into_iter().map(|(_, line)| line).collect();
+    erased.retain(|line| line["action"] == "principal.erased");
+    let sum: u64 = erased.iter().filter_map(|line| line["count"].as_u64()).sum();
     assert_eq!(sum, ONE_OF_EACH.total(), "{erased:?}");
-    let begins = r#""principal":"operator","owner":"token:ann","reason":"1 ended task","count":1}"#;
-    assert!(erased.first().is_some_and(|line| line.ends_with(begins)), "{erased:?}");
-}
-
-fn count(line: &str) -> Option<u64> {
-    line.rsplit_once(r#""count":"#)?.1.strip_suffix('}')?.parse().ok()
+    for (name, said) in [("principal", "operator"), ("owner", "token:ann"), ("reason", "1 ended task")] {
+        assert_eq!(erased[0][name], said, "{erased:?}");
+    }
+    assert_eq!(erased[0]["count"], 1);
 }

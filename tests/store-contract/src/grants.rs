@@ -1,5 +1,6 @@
 //! Permanent verdicts of users.
 
+use crate::audit::actions;
 use crate::{Fixture, START, owner, random, session};
 use std::collections::BTreeSet;
 use toolyard_store::Store;
@@ -16,7 +17,8 @@ fn folder(guest: &str) -> AccessRequest {
     AccessRequest::Folder { guest: guest.into(), path, named, access: Access::Read }
 }
 
-fn grant(owner: &Owner, wanted: AccessRequest) -> Grant {
+/// A grant to this owner, not yet given.
+pub fn grant(owner: &Owner, wanted: AccessRequest) -> Grant {
     Grant {
         id: GrantId(random()),
         owner: owner.clone(),
@@ -41,17 +43,6 @@ async fn given(store: &dyn Store, grant: Grant) -> Grant {
 
 async fn standing(store: &dyn Store, of: &Grant) -> Option<Grant> {
     store.standing(&of.owner, &of.plugin, &of.digest, &of.wanted).await.expect("reads")
-}
-
-async fn actions(store: &dyn Store) -> Vec<String> {
-    let batches = store.pending(10_000).await.expect("answers");
-    let lines = batches.iter().flat_map(|batch| &batch.lines);
-    let action = |line: &String| {
-        let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
-        assert_eq!(line["plugin"], "files.wasm", "{line}");
-        line["action"].as_str().expect("an action").to_owned()
-    };
-    lines.map(action).collect()
 }
 
 /// The other hosts find a grant of one host, unchanged and with the store's time, until it is
@@ -86,15 +77,10 @@ pub async fn a_later_verdict_replaces_an_earlier_one(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let first = given(&*here, grant(&owner("a"), folder("/data"))).await;
     fixture.clock.advance(5);
-    let named = "elsewhere/../data".to_owned();
-    let wanted = AccessRequest::Folder {
-        guest: "/data".into(),
-        path: "/srv/data".into(),
-        named,
-        access: Access::Read,
-    };
-    let second = Grant { verdict: Verdict::Deny, ..grant(&owner("a"), wanted) };
-    let second = given(&*there, second).await;
+    let mut wanted = folder("/data");
+    let AccessRequest::Folder { named, .. } = &mut wanted else { panic!("a folder") };
+    *named = "elsewhere/../data".to_owned();
+    let second = given(&*there, Grant { verdict: Verdict::Deny, ..grant(&owner("a"), wanted) }).await;
     assert_eq!(standing(&*here, &first).await, Some(second.clone()));
     assert_eq!(here.grants(None, MANY).await.expect("reads"), [second]);
 }

@@ -1,6 +1,6 @@
 //! Several hosts on one store: which of them live, shared keys, hints.
 
-use crate::{BOUND, Fixture, Host, change, created, eventually, finish, owner, result, task};
+use crate::{BOUND, Fixture, Host, applied, created, eventually, finish, owner, result, task};
 use tokio::task::JoinSet;
 use toolyard_task::keys::KeyUse;
 use toolyard_task::recovery::{Departure, NotRerun};
@@ -52,7 +52,7 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     assert_eq!(here.store.dead().await.expect("answers"), [other], "its task was not seen to");
     let orphaned =
         Event::Orphaned { incarnation: other, departure: Departure::Died, why: NotRerun::NotDeclared };
-    change(&*here.store, left.id, &orphaned).await.expect("is there").expect("is an orphan");
+    applied(&*here.store, left.id, orphaned.clone()).await;
     here.store.forget(other).await.expect("forgets");
     assert_eq!(here.store.dead().await.expect("answers"), []);
     here.store.forget(other).await.expect("does no harm twice");
@@ -61,7 +61,7 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     // It was forgotten before it noticed that it was dead, and took a task.
     let late = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
     assert_eq!(here.store.dead().await.expect("answers"), [other]);
-    change(&*here.store, late.id, &orphaned).await.expect("is there").expect("is an orphan");
+    applied(&*here.store, late.id, orphaned).await;
     assert_eq!(here.store.dead().await.expect("answers"), []);
 }
 
@@ -78,7 +78,7 @@ pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     assert!(!here.store.renew(me).await.expect("answers"), "it stays dead");
     let other = there.store.register().await.expect("registers").incarnation;
     let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()), reached: 0 };
-    let claimed = change(&*there.store, left.id, &claimed).await.expect("is there").expect("applies");
+    let claimed = applied(&*there.store, left.id, claimed).await;
     assert_eq!(claimed.fence.incarnation, other);
     assert_eq!(there.store.select(TaskQuestion::HeldBy(me), 1_000).await.expect("answers"), []);
     assert_eq!(there.store.select(TaskQuestion::HeldBy(other), 1_000).await.expect("answers"), [left.id]);
@@ -89,12 +89,18 @@ pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     assert!(here.store.renew(again).await.expect("renews"));
 }
 
-/// A key is made once, for all hosts; the newest key signs, and the newest keys are kept.
-pub async fn keys_stay_and_rotate(fixture: Fixture) {
+/// The first of many concurrent requests makes the key, for all hosts; the newest key signs, and the newest keys are
+/// kept.
+pub async fn keys_are_made_once_and_rotate(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
-    let first = here.keys(KeyUse::Cursor).await.expect("makes one");
+    let mut asked = JoinSet::new();
+    for number in 0..32_usize {
+        let store = if number % 2 == 0 { here.clone() } else { there.clone() };
+        asked.spawn(async move { store.keys(KeyUse::Cursor).await.expect("answers") });
+    }
+    let first = here.keys(KeyUse::Cursor).await.expect("answers");
     assert_eq!(first.len(), 1);
-    assert_eq!(there.keys(KeyUse::Cursor).await.expect("reads"), first);
+    assert!(asked.join_all().await.iter().all(|other| *other == first));
     let state = there.keys(KeyUse::RequestState).await.expect("makes one");
     assert_ne!(state[0].secret, first[0].secret);
     assert_ne!(first[0].secret, [0; 32]);
@@ -130,19 +136,6 @@ pub async fn a_state_is_accepted_once(fixture: Fixture) {
     assert!(here.use_up(other, until).await.expect("answers"), "its time was over");
     assert!(!there.use_up(other, until).await.expect("answers"));
     assert!(!there.use_up(one, until).await.expect("answers"));
-}
-
-/// The first request makes the key; all hosts get the same.
-pub async fn keys_are_made_once_under_concurrency(fixture: Fixture) {
-    let hosts = [fixture.store(), fixture.store()];
-    let mut asked = JoinSet::new();
-    for number in 0..32_usize {
-        let store = hosts[number % 2].clone();
-        asked.spawn(async move { store.keys(KeyUse::Cursor).await.expect("answers") });
-    }
-    let keys = asked.join_all().await;
-    assert_eq!(keys[0].len(), 1);
-    assert!(keys.iter().all(|other| *other == keys[0]));
 }
 
 /// Hints about creations and changes reach the other hosts, with the task's id or as "anything".

@@ -1,8 +1,10 @@
 //! Journals of tasks that resume, parked tasks, and the components of journals.
 
-use crate::{Fixture, START, TTL, change, created, finish, owner, remove, result, task};
+use crate::{
+    Fixture, START, TTL, applied, change, created, finish, in_lanes, owner, question, read, remove, result,
+    task,
+};
 use std::sync::Arc;
-use tokio::task::JoinSet;
 use toolyard_journal::{ChunkWriter, Entry};
 use toolyard_store::Store;
 use toolyard_task::apply::{Refusal, apply};
@@ -12,12 +14,9 @@ use toolyard_task::journal::{
     Appended, COMPONENT_KEPT_MS, Chunk, ChunkWrite, Flush, JournalHead, LastChunks,
 };
 use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, Removable, TaskQuestion};
-use toolyard_task::task::{Question, Resume, Summary};
-use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
+use toolyard_task::task::{Resume, Summary};
+use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, StoreError, Task, TaskId};
-
-/// The number of concurrent races.
-const LANES: u32 = 64;
 
 /// A chunk with one entry, whose bytes follow from the number.
 pub fn chunk(number: u32, bytes: usize) -> Chunk {
@@ -33,21 +32,20 @@ pub fn recorded(owner: &Owner, fence: Fence) -> Task {
     Task { fence, started_at, resume: Some(Resume::default()), ..task(owner) }
 }
 
-const FENCE: Fence = Fence { incarnation: Incarnation(1), attempt: 1 };
-
-async fn applied(store: &dyn Store, id: TaskId, event: Event) -> Task {
-    change(store, id, &event).await.expect("is there").expect("applies")
-}
+/// The fence of a first run.
+pub const FENCE: Fence = Fence { incarnation: Incarnation(1), attempt: 1 };
 
 async fn head(store: &dyn Store, id: TaskId) -> JournalHead {
     store.journal(id).await.expect("reads").expect("has a journal")
 }
 
-async fn append(store: &dyn Store, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) -> Appended {
+/// Appends chunks, and waits until they are durable.
+pub async fn append(store: &dyn Store, id: TaskId, fence: Fence, at: u32, chunks: &[Chunk]) -> Appended {
     store.write_chunks(id, fence, at, chunks.to_vec(), ChunkWrite::Append(Flush::Now)).await.expect("answers")
 }
 
-async fn all(store: &dyn Store, id: TaskId, from: u32) -> Vec<Chunk> {
+/// All chunks from this number on.
+pub async fn all(store: &dyn Store, id: TaskId, from: u32) -> Vec<Chunk> {
     store.chunks(id, from, u64::MAX).await.expect("reads")
 }
 
@@ -59,15 +57,9 @@ fn parked(fence: Fence, wake: Option<i64>) -> Event {
 pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let made = created(&*here, recorded(&owner("a"), FENCE)).await;
-    let empty = JournalHead {
-        fence: Some(FENCE),
-        first: 0,
-        next: 0,
-        entries: 0,
-        bytes: 0,
-        component: made.digest.clone(),
-    };
-    assert_eq!(head(&*there, made.id).await, empty);
+    let empty = head(&*there, made.id).await;
+    assert_eq!((empty.fence, &empty.component), (Some(FENCE), &made.digest));
+    assert_eq!((empty.first, empty.next, empty.entries, empty.bytes), (0, 0, 0, 0));
     assert_eq!(all(&*here, made.id, 0).await, []);
     let chunks: Vec<Chunk> = (0..6).map(|number| chunk(number, 40 + number as usize)).collect();
     let [zero, one, more @ ..] = &chunks[..] else { panic!("six") };
@@ -84,10 +76,8 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
         assert_eq!(append(&*there, made.id, FENCE, at, again).await, Appended::Done, "{at} to {until}");
     }
     assert_eq!(append(&*here, made.id, FENCE, 0, std::slice::from_ref(one)).await, Appended::Gap { next: 6 });
-    assert_eq!(
-        append(&*here, made.id, FENCE, 5, &[chunks[5].clone(), chunk(9, 9)]).await,
-        Appended::Gap { next: 6 }
-    );
+    let longer = [chunks[5].clone(), chunk(9, 9)];
+    assert_eq!(append(&*here, made.id, FENCE, 5, &longer).await, Appended::Gap { next: 6 });
     let bytes = chunks.iter().map(|chunk| chunk.body.len() as u64).sum();
     assert_eq!(head(&*here, made.id).await, JournalHead { next: 6, entries: 6, bytes, ..empty });
     assert_eq!(all(&*there, made.id, 0).await, chunks);
@@ -131,11 +121,8 @@ pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
     ];
     for other in others {
         assert_eq!(append(&*store, made.id, other, 0, &one(0)).await, Appended::Fenced);
-        let restart = store
-            .write_chunks(made.id, other, 0, one(0).to_vec(), ChunkWrite::Replace)
-            .await
-            .expect("answers");
-        assert_eq!(restart, Appended::Fenced);
+        let restart = store.write_chunks(made.id, other, 0, one(0).to_vec(), ChunkWrite::Replace).await;
+        assert_eq!(restart.expect("answers"), Appended::Fenced);
     }
     assert_eq!(append(&*store, made.id, FENCE, 0, &one(0)).await, Appended::Done);
     // Changes that leave the fence where it is.
@@ -234,14 +221,14 @@ pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
     let [live, gone, discarded, erased] = made[..] else { panic!("four") };
     let one = chunk(0, 100).body.len() as u64 + chunk(0, 200).body.len() as u64;
     assert_eq!(store.journal_bytes(None).await.expect("answers"), 4 * one);
-    let of = store.read(live, None).await.expect("reads").expect("is there").task.owner;
+    let of = read(&*store, live).await.owner;
     assert_eq!(store.journal_bytes(Some(&of)).await.expect("answers"), one, "of live tasks");
     assert_eq!(store.journal_bytes(Some(&owner("nobody"))).await.expect("answers"), 0);
     let ended = store.ended_journals(9).await.expect("answers");
     assert_eq!(ended, [(gone, one), (discarded, one), (erased, one)], "the first to end first");
     assert_eq!(store.ended_journals(1).await.expect("answers"), [(gone, one)]);
 
-    let summary = Summary::of(&store.read(discarded, None).await.expect("reads").expect("is there").task);
+    let summary = Summary::of(&read(&*store, discarded).await);
     let entry = audit::Entry::discarded(&summary, "a test");
     assert_eq!(store.remove(vec![(discarded, vec![entry])], Removable::Ended).await.expect("discards"), 1);
     assert_eq!(store.journal(discarded).await.expect("reads"), None);
@@ -274,7 +261,7 @@ pub async fn a_journal_is_dropped_when_nothing_needs_it(fixture: Fixture) {
     assert!(!drop(waits.id).await, "it is gone");
     let lasting = Event::Unresumable { fence: FENCE, why: "its journal is full".into() };
     let plain = applied(&*store, running.id, lasting).await;
-    assert_eq!(store.read(plain.id, None).await.expect("reads").expect("is there").task, plain);
+    assert_eq!(read(&*store, plain.id).await, plain);
     assert!(drop(running.id).await);
     assert_eq!(store.journal(running.id).await.expect("reads"), None);
     assert_eq!(append(&*store, running.id, FENCE, 1, &[chunk(1, 20)]).await, Appended::Fenced);
@@ -285,27 +272,14 @@ pub async fn a_journal_is_dropped_when_nothing_needs_it(fixture: Fixture) {
 
 /// Of two hosts, one wakes a parked task, and only that one appends.
 pub async fn one_host_wakes_a_parked_task_and_appends(fixture: Fixture) {
-    let hosts = [fixture.store(), fixture.store()];
-    let mut lanes = JoinSet::new();
-    for lane in 0..LANES {
-        let hosts = hosts.clone();
-        let rounds = fixture.races.saturating_mul(2).min(2_000).div_ceil(LANES);
-        lanes.spawn(async move {
-            let mut wins = [0_u32; 2];
-            for _ in 0..rounds {
-                wins[usize::from(race(&hosts, lane).await)] += 1;
-            }
-            wins
-        });
-    }
-    let wins = lanes.join_all().await.into_iter().fold([0, 0], |sum, won| [sum[0] + won[0], sum[1] + won[1]]);
+    let wins = in_lanes(&fixture, fixture.races.saturating_mul(2).min(2_000), race).await;
     assert!(wins[0] > 0 && wins[1] > 0, "it was no race: {wins:?}");
 }
 
-/// Returns whether the second host won.
-async fn race(hosts: &[Arc<dyn Store>; 2], lane: u32) -> bool {
-    let made = created(&*hosts[0], recorded(&owner(&format!("o{}", lane % 7)), FENCE)).await;
-    applied(&*hosts[(lane % 2) as usize], made.id, parked(FENCE, Some(START))).await;
+/// Returns which host won.
+async fn race(hosts: [Arc<dyn Store>; 2], salt: u32) -> usize {
+    let made = created(&*hosts[0], recorded(&owner(&format!("o{}", salt % 7)), FENCE)).await;
+    applied(&*hosts[(salt % 2) as usize], made.id, parked(FENCE, Some(START))).await;
     let takes = async |which: usize| {
         let by = Incarnation(2 + which as u64);
         let woken = change(&*hosts[which], made.id, &Event::Woken { by }).await.expect("is there");
@@ -318,7 +292,7 @@ async fn race(hosts: &[Arc<dyn Store>; 2], lane: u32) -> bool {
     let of_before = [chunk(1, 24)];
     let late = append(&*hosts[1], made.id, FENCE, 0, &of_before);
     // Neither host always comes first.
-    let ((first, mine), (second, theirs), late) = if lane.is_multiple_of(2) {
+    let ((first, mine), (second, theirs), late) = if salt.is_multiple_of(2) {
         tokio::join!(takes(0), takes(1), late)
     } else {
         let (theirs, mine, late) = tokio::join!(takes(1), takes(0), late);
@@ -334,7 +308,7 @@ async fn race(hosts: &[Arc<dyn Store>; 2], lane: u32) -> bool {
     assert_eq!(answers, [Appended::Done, Appended::Fenced]);
     let chunks = all(&*hosts[0], made.id, 0).await;
     assert_eq!(chunks, [chunk(if second_won { 3 } else { 2 }, 24)]);
-    second_won
+    usize::from(second_won)
 }
 
 /// However many chunks there are, a reader gets them in pieces of bounded length.
@@ -372,13 +346,12 @@ pub async fn a_long_journal_is_read_in_pieces(fixture: Fixture) {
 pub async fn parked_tasks_have_a_quota_of_their_own(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let quota = Quota { per_owner: 1, parked_per_owner: 2, in_all: 9 };
-    let create = async |store: &Arc<dyn Store>| match store
-        .create(recorded(&owner("a"), FENCE), quota, Records::default())
-        .await
-    {
-        Ok(task) => Ok(task),
-        Err(CreateError::Full { scope, limit }) => Err((scope, limit)),
-        Err(CreateError::Store(error)) => panic!("{error}"),
+    let create = async |store: &Arc<dyn Store>| {
+        let made = store.create(recorded(&owner("a"), FENCE), quota, Records::default()).await;
+        made.map_err(|error| match error {
+            CreateError::Full { scope, limit } => (scope, limit),
+            CreateError::Store(error) => panic!("{error}"),
+        })
     };
     let first = create(&here).await.expect("there is room");
     assert_eq!(create(&there).await.map(drop), Err((QuotaScope::Owner, 1)));
@@ -391,7 +364,7 @@ pub async fn parked_tasks_have_a_quota_of_their_own(fixture: Fixture) {
     applied(&*here, first.id, Event::Woken { by: Incarnation(3) }).await;
     assert_eq!(create(&here).await.map(drop), Err((QuotaScope::Owner, 1)), "it runs again");
     applied(&*there, second.id, Event::Cancelled { message: "stop".into() }).await;
-    finish(&*here, &here.read(first.id, None).await.expect("reads").expect("is there").task, result()).await;
+    finish(&*here, &read(&*here, first.id).await, result()).await;
     create(&here).await.expect("there is room again");
 }
 
@@ -425,18 +398,8 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     let asking = created(&*store, Task { ttl_ms, ..recorded(&owner("d"), FENCE) }).await;
     let asks = async |name: &str| store.select(TaskQuestion::Asking(owner(name)), 9).await.expect("answers");
     assert_eq!(asks("d").await, []);
-    let question = |key: &str| Question {
-        key: key.into(),
-        kind: QuestionKind::Form,
-        params: RawJson::empty_object(),
-        attempt: 1,
-        deadline: Timestamp(START + 50 * 60_000),
-        sent: Vec::new(),
-        client_task: None,
-        answer: None,
-        asked_again: 0,
-    };
-    applied(&*store, asking.id, Event::Asked { fence: FENCE, questions: vec![question("q")] }).await;
+    let question = question("q", Timestamp(START + 50 * 60_000));
+    applied(&*store, asking.id, Event::Asked { fence: FENCE, questions: vec![question] }).await;
     assert_eq!(asks("d").await, [asking.id]);
     applied(&*store, asking.id, parked(FENCE, None)).await;
     assert_eq!((asks("d").await, asks("a").await), (vec![asking.id], vec![]));
@@ -488,12 +451,10 @@ pub async fn nobody_is_no_host(fixture: Fixture) {
     let gone = Fence { incarnation: Incarnation(4_711), attempt: 1 };
     let left = created(&*store, Task { fence: gone, ..task(&owner("a")) }).await;
     assert_eq!(store.dead().await.expect("answers"), [gone.incarnation]);
-    assert_eq!(
-        store.select(TaskQuestion::HeldBy(gone.incarnation), 1_000).await.expect("answers"),
-        [left.id]
-    );
+    let held = store.select(TaskQuestion::HeldBy(gone.incarnation), 1_000).await.expect("answers");
+    assert_eq!(held, [left.id]);
     for task in made {
-        assert_eq!(store.read(task.id, None).await.expect("reads").expect("is there").task, task);
+        assert_eq!(read(&*store, task.id).await, task);
     }
 }
 

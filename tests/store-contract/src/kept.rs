@@ -1,6 +1,7 @@
 //! Checks the count of bytes kept for each owner, and the removal of tasks to make room.
 
-use crate::{Fixture, TTL, change, created, finish, owner, remove, result, task};
+use crate::audit::waiting;
+use crate::{Fixture, TTL, applied, created, finish, owner, remove, result, task};
 use toolyard_task::audit::Entry;
 use toolyard_task::store::Removable;
 use toolyard_task::wire::RawJson;
@@ -57,10 +58,7 @@ pub async fn the_tasks_that_ended_first_are_found(fixture: Fixture) {
         finish(&*store, &made[at], result()).await;
         fixture.clock.advance(1);
     }
-    change(&*store, made[1].id, &Event::Cancelled { message: "by the test".into() })
-        .await
-        .expect("is there")
-        .expect("lives");
+    applied(&*store, made[1].id, Event::Cancelled { message: "by the test".into() }).await;
     let found = async |limit| -> Vec<TaskId> {
         let found = store.ended_first(&a, limit).await.expect("answers");
         assert!(
@@ -91,9 +89,8 @@ pub async fn only_what_has_ended_is_discarded_and_the_log_says_so(fixture: Fixtu
     assert_eq!(store.remove(vec![of(ended.id)], Removable::Ended).await.expect("answers"), 0);
     assert_eq!(store.remove(Vec::new(), Removable::Ended).await.expect("answers"), 0);
     finish(&*store, &live, result()).await;
-    let batches = store.pending(99).await.expect("answers");
-    let lines = batches.iter().flat_map(|batch| &batch.lines).filter(|line| line.contains("task.discarded"));
-    let lines: Vec<&String> = lines.collect();
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains(&ended.id.to_string()) && lines[0].contains("tasks.kept-bytes"), "{lines:?}");
+    let mut lines = waiting(&*store).await;
+    lines.retain(|(_, line)| line["action"] == "task.discarded");
+    let [(_, line)] = &lines[..] else { panic!("one line: {lines:?}") };
+    assert!(line["task"] == ended.id.to_string() && line["reason"] == "tasks.kept-bytes", "{line}");
 }

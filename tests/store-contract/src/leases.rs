@@ -1,25 +1,28 @@
 //! Hosts with leases, as on a store that several machines share. These tests are only for stores
 //! with leases; in the other stores, the system reports the end of a local process.
 
-use crate::{BOUND, Fixture, Host, change, created, owner, task};
+use crate::{BOUND, Fixture, Host, applied, change, created, owner, task};
 use std::time::Duration;
 use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::node::Tenure;
 use toolyard_task::store::TaskQuestion;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task, TaskId};
 
+const LEASE_MS: u64 = 15_000;
+/// The length of the leases in the fixture's stores.
+pub const LEASE: Duration = Duration::from_millis(LEASE_MS);
+
 /// A lease holds as long as it is renewed, by the store's clock; once it has expired, nothing
-/// restores it. The fixture's stores have leases of this length.
-pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Duration) {
+/// restores it.
+pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
-    let milliseconds = u64::try_from(lease.as_millis()).expect("a short lease");
     let me = here.register().await.expect("registers");
-    assert_eq!(me.tenure, Tenure::Lease(lease));
+    assert_eq!(me.tenure, Tenure::Lease(LEASE));
     let me = me.incarnation;
     let fence = Fence { incarnation: me, attempt: 1 };
     created(&*here, Task { fence, ..task(&owner("a")) }).await;
     for _ in 0..3 {
-        fixture.clock.advance(milliseconds - 1);
+        fixture.clock.advance(LEASE_MS - 1);
         assert_eq!(there.dead().await.expect("answers"), []);
         assert!(!there.renew(me).await.expect("answers"), "a host renews only its own");
         assert!(here.renew(me).await.expect("renews"));
@@ -30,7 +33,7 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
     let killed = other.register().await.expect("registers").incarnation;
     kill().await;
     assert_eq!(here.dead().await.expect("answers"), []);
-    fixture.clock.advance(milliseconds);
+    fixture.clock.advance(LEASE_MS);
     assert_eq!(there.dead().await.expect("answers"), [me, killed]);
     assert!(!here.renew(me).await.expect("answers"), "it came too late");
     fixture.clock.set(crate::START);
@@ -47,7 +50,7 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
 
 /// As long as a task waits, it is offered to another host that has its component, to one host at a
 /// time; the owners of waiting tasks take turns.
-pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _lease: Duration) {
+pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store(), fixture.store()];
     let mut numbers = Vec::new();
     for host in &hosts {
@@ -62,16 +65,14 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
         fixture.clock.advance(1);
     }
     let begun = created(&**here, Task { fence, ..task(&owner("c")) }).await;
-    change(&**here, begun.id, &Event::Started { fence }).await.expect("is there").expect("starts");
+    applied(&**here, begun.id, Event::Started { fence }).await;
     let elsewhere = Digest("cd".repeat(32));
     created(&**here, Task { fence, digest: elsewhere.clone(), ..task(&owner("c")) }).await;
 
     let component = task(&owner("a")).digest;
-    let told = async |by: Incarnation, limit| -> Vec<TaskId> {
-        there
-            .select(TaskQuestion::WaitingElsewhere { than: by, components: vec![component.clone()] }, limit)
-            .await
-            .expect("answers")
+    let told = async |than: Incarnation, limit| -> Vec<TaskId> {
+        let waiting = TaskQuestion::WaitingElsewhere { than, components: vec![component.clone()] };
+        there.select(waiting, limit).await.expect("answers")
     };
     assert_eq!(told(me, 10).await, [], "they wait here");
     assert_eq!(told(other, 0).await, []);
@@ -83,9 +84,9 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
 
     // A task that was taken belongs to another host, and one that began no longer waits.
     let taken = Event::Taken { from: me, by: other };
-    change(&**there, made[0], &taken).await.expect("is there").expect("it waits");
+    applied(&**there, made[0], taken.clone()).await;
     change(&**there, made[0], &taken).await.expect("is there").expect_err("it was taken");
-    change(&**here, made[1], &Event::Started { fence }).await.expect("is there").expect("starts");
+    applied(&**here, made[1], Event::Started { fence }).await;
     let late = change(&**there, made[1], &Event::Taken { from: me, by: other }).await.expect("is there");
     late.expect_err("it has begun");
     fixture.clock.advance(60_000);
@@ -96,7 +97,7 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
 }
 
 /// Live hosts are listed with the state that they report.
-pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: Duration) {
+pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     assert_eq!(here.living().await.expect("answers"), []);
     let me = here.register().await.expect("registers").incarnation;
@@ -111,12 +112,12 @@ pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: 
     assert_eq!(there.living().await.expect("answers")[0].components, std::slice::from_ref(&one));
     assert!(here.renew(me).await.expect("renews"));
     assert_eq!(there.living().await.expect("answers")[0].components, [one]);
-    fixture.clock.advance(u64::try_from(lease.as_millis()).expect("a short lease"));
+    fixture.clock.advance(LEASE_MS);
     assert_eq!(there.living().await.expect("answers"), [], "it is dead");
 }
 
 /// All hosts except the sender receive a broadcast; a message that is too long is lost.
-pub async fn hosts_hear_what_others_tell(fixture: Fixture, _lease: Duration) {
+pub async fn hosts_hear_what_others_tell(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store(), fixture.store()];
     let mut heard: Vec<_> = hosts.iter().map(|host| host.subscribe()).collect();
     // A host that has just subscribed may miss a message that is sent at that moment.

@@ -27,12 +27,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 use toolyard_task::apply::Refusal;
 use toolyard_task::audit::By;
 use toolyard_task::session::Session;
 use toolyard_task::store::{CommitStatus, Quota, Records, Removable, TaskStore};
-use toolyard_task::task::Era;
-use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
+use toolyard_task::task::{Era, Question};
+use toolyard_task::wire::{QuestionKind, RawJson, RequestedTtl, Timestamp};
 use toolyard_task::{
     Clock, Digest, Event, Fence, Incarnation, Outcome, Owner, SessionId, Task, TaskId, apply,
 };
@@ -158,6 +159,21 @@ pub fn task(owner: &Owner) -> Task {
     }
 }
 
+/// A question that has no answer yet.
+pub fn question(key: &str, deadline: Timestamp) -> Question {
+    Question {
+        key: key.into(),
+        kind: QuestionKind::Form,
+        params: RawJson::empty_object(),
+        attempt: 1,
+        deadline,
+        sent: Vec::new(),
+        client_task: None,
+        answer: None,
+        asked_again: 0,
+    }
+}
+
 /// A session that is its own owner, with a random id.
 pub fn session() -> Session {
     let id = SessionId::of(random());
@@ -181,6 +197,11 @@ pub async fn created(store: &dyn Store, task: Task) -> Task {
     store.create(task, AMPLE, records).await.expect("there is room")
 }
 
+/// The stored task with this id.
+pub async fn read(store: &(impl TaskStore + ?Sized), id: TaskId) -> Task {
+    store.read(id, None).await.expect("reads").expect("is there").task
+}
+
 /// Applies an event as the dispatcher does: if the version has changed, it reads the task and tries
 /// again. `None` if the task is gone.
 pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Result<Task, Refusal>> {
@@ -197,10 +218,14 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
     }
 }
 
+/// As [`change`], of a task that is there and allows it.
+pub async fn applied(store: &dyn Store, id: TaskId, event: Event) -> Task {
+    change(store, id, &event).await.expect("is there").expect("applies")
+}
+
 /// Finishes a task, as its own run does.
 pub async fn finish(store: &dyn Store, task: &Task, outcome: Outcome) -> Task {
-    let event = Event::Finished { fence: task.fence, outcome, message: None };
-    change(store, task.id, &event).await.expect("is there").expect("is live")
+    applied(store, task.id, Event::Finished { fence: task.fence, outcome, message: None }).await
 }
 
 /// Removes the tasks among these that are gone. Returns how many.
@@ -226,6 +251,32 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn
     }
 }
 
+/// Has two hosts race each other so many times, with 64 races under way. Counts the races by the host that won.
+async fn in_lanes<F>(
+    fixture: &Fixture,
+    races: u32,
+    race: impl Fn([Arc<dyn Store>; 2], u32) -> F + Copy + Send + 'static,
+) -> [u32; 2]
+where
+    F: Future<Output = usize> + Send + 'static,
+{
+    const LANES: u32 = 64;
+    let hosts = [fixture.store(), fixture.store()];
+    let mut lanes = JoinSet::new();
+    for lane in 0..LANES {
+        let hosts = hosts.clone();
+        lanes.spawn(async move {
+            let mut wins = [0_u32; 2];
+            for round in 0..races.div_ceil(LANES) {
+                wins[race(hosts.clone(), lane + round).await] += 1;
+            }
+            wins
+        });
+    }
+    let lanes = lanes.join_all().await;
+    lanes.into_iter().fold([0, 0], |sum, lane| [sum[0] + lane[0], sum[1] + lane[1]])
+}
+
 /// Makes one test of each promise. Takes an expression that gives a new [`Fixture`].
 #[macro_export]
 macro_rules! contract_tests {
@@ -234,23 +285,19 @@ macro_rules! contract_tests {
             tasks {
                 a_created_task_is_kept_to_the_letter, an_id_is_given_once,
                 a_commit_needs_the_version_before, every_outcome_is_kept_to_the_letter,
-                time_does_not_go_back, a_quota_holds_under_concurrency,
+                a_quota_holds_under_concurrency,
                 a_quota_counts_live_tasks_of_all_hosts, due_tasks_come_longest_due_first,
                 only_what_is_gone_is_removed, a_host_finds_the_live_tasks_it_holds,
                 t_40_a_read_finds_the_owners_task_and_nobody_elses
             }
             listing {
-                tasks_are_listed_by_creation_and_id, pages_are_stable_under_change,
-                tasks_of_others_are_not_listed, gone_tasks_are_not_listed
+                tasks_are_listed_to_their_owners_by_creation_and_id
             }
             searching {
-                f_5_each_criterion_alone, f_5_criteria_hold_together_and_the_members_of_one_in_turn,
-                f_5_windows_are_without_their_ends,
-                f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there,
-                f_6_in_every_order_pages_show_each_task_once, f_6_pages_are_stable_while_tasks_change,
+                f_5_f_6_f_7_each_filter_finds_what_it_takes_of_its_owner_in_every_order,
+                the_operator_finds_the_tasks_of_all_owners_by_creation, f_6_pages_are_stable_while_tasks_change,
                 f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
-                f_7_a_search_sees_its_owners_tasks_only, gone_tasks_are_not_found,
-                f_5_a_tool_is_found_by_its_exact_name, the_operator_finds_the_tasks_of_all_owners_by_creation
+                gone_tasks_are_neither_listed_nor_found
             }
             sessions {
                 a_session_is_kept_and_closed, the_settings_of_a_client_are_stored_and_nothing_else,
@@ -259,9 +306,8 @@ macro_rules! contract_tests {
             }
             hosts {
                 hosts_have_incarnations_of_their_own, the_dead_are_found_and_forgotten,
-                a_resigned_host_counts_as_dead, keys_stay_and_rotate, a_state_is_accepted_once,
-                keys_are_made_once_under_concurrency, a_change_is_hinted_at_to_other_hosts,
-                feeds_end_with_their_host
+                a_resigned_host_counts_as_dead, keys_are_made_once_and_rotate, a_state_is_accepted_once,
+                a_change_is_hinted_at_to_other_hosts, feeds_end_with_their_host
             }
             grants {
                 a_grant_is_found_for_exactly_what_it_was_given,
@@ -327,23 +373,15 @@ macro_rules! timeline_tests {
     };
 }
 
-/// As `contract_tests`, for stores whose hosts have leases, with the length of the leases.
+/// As `contract_tests`, for stores whose hosts have leases of [`leases::LEASE`].
 #[macro_export]
 macro_rules! lease_tests {
-    ($fixture:expr, $lease:expr) => {
-        $crate::lease_tests! { $fixture, $lease;
-            a_lease_holds_as_long_as_it_is_renewed,
-            a_task_that_waits_is_told_to_one_other_host,
-            hosts_tell_each_other_of_their_components,
-            hosts_hear_what_others_tell,
-        }
-    };
-    ($fixture:expr, $lease:expr; $($promise:ident),* $(,)?) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $promise() {
-                $crate::leases::$promise($fixture, $lease).await;
+    ($fixture:expr) => {
+        $crate::contract_tests! { $fixture;
+            leases {
+                a_lease_holds_as_long_as_it_is_renewed, a_task_that_waits_is_told_to_one_other_host,
+                hosts_tell_each_other_of_their_components, hosts_hear_what_others_tell
             }
-        )*
+        }
     };
 }

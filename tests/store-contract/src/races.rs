@@ -1,40 +1,22 @@
 //! Races between cancellations, results and ttls, from several hosts.
 
-use crate::{Fixture, TTL, change, created, owner, task};
+use crate::{Fixture, TTL, change, created, in_lanes, owner, read, task};
 use std::sync::Arc;
-use tokio::task::JoinSet;
 use toolyard_store::Store;
 use toolyard_task::apply::Refusal;
 use toolyard_task::approval::{Approval, ApprovalObject, ConfirmTerms, Decision};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Task};
 
-/// The number of concurrent races.
-const LANES: u32 = 64;
-
 /// In every race, exactly one event ends the task, only that one is acknowledged, and nothing
 /// changes the task later.
 pub async fn one_end_and_it_is_the_acknowledged_one(fixture: Fixture) {
-    let hosts = [fixture.store(), fixture.store()];
-    let mut lanes = JoinSet::new();
-    for lane in 0..LANES {
-        let hosts = hosts.clone();
-        let rounds = fixture.races.div_ceil(LANES);
-        lanes.spawn(async move {
-            let mut wins = [0_u32; 2];
-            for round in 0..rounds {
-                wins[race(&hosts, lane + round).await] += 1;
-            }
-            wins
-        });
-    }
-    let wins =
-        lanes.join_all().await.into_iter().fold([0, 0], |sum, lane| [sum[0] + lane[0], sum[1] + lane[1]]);
+    let wins = in_lanes(&fixture, fixture.races, race).await;
     assert!(wins[0] > 0 && wins[1] > 0, "it was no race: {wins:?}");
 }
 
 /// Returns which of the two won.
-async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
+async fn race(hosts: [Arc<dyn Store>; 2], salt: u32) -> usize {
     // A task whose ttl passes at once, so that its expiry joins the race.
     let ttl_ms = if salt.is_multiple_of(4) { 0 } else { TTL };
     let made = created(&*hosts[0], Task { ttl_ms, ..task(&owner("a")) }).await;
@@ -56,8 +38,7 @@ async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
         assert_eq!(change(&*hosts[1], made.id, late).await, Some(Err(Refusal::Terminal)));
     }
     for host in hosts {
-        let read = host.read(made.id, None).await.expect("reads").expect("is there");
-        assert_eq!(read.task, acknowledged, "an acknowledged end was changed");
+        assert_eq!(read(&*host, made.id).await, acknowledged, "an acknowledged end was changed");
     }
     usize::from(matches!(acknowledged.outcome, Some(Outcome::Result { .. })))
 }
@@ -65,22 +46,12 @@ async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
 /// Of two approvers, an end of time and a cancel, one decides whether a call runs; and no call ends without a
 /// decision.
 pub async fn one_decision_about_an_approval(fixture: Fixture) {
-    let hosts = [fixture.store(), fixture.store()];
-    let mut lanes = JoinSet::new();
-    for lane in 0..LANES {
-        let hosts = hosts.clone();
-        // As many as the issue of approvals names.
-        let rounds = fixture.races.min(10_000).div_ceil(LANES);
-        lanes.spawn(async move {
-            for round in 0..rounds {
-                decide(&hosts, lane + round).await;
-            }
-        });
-    }
-    lanes.join_all().await;
+    // As many as the issue of approvals names.
+    in_lanes(&fixture, fixture.races.min(10_000), decide).await;
 }
 
-async fn decide(hosts: &[Arc<dyn Store>; 2], salt: u32) {
+/// Returns whether the call was approved.
+async fn decide(hosts: [Arc<dyn Store>; 2], salt: u32) -> usize {
     let new = task(&owner("a"));
     // An approval whose time is up at once, so that this joins the race.
     let wait_ms = if salt.is_multiple_of(4) { 0 } else { TTL };
@@ -102,7 +73,7 @@ async fn decide(hosts: &[Arc<dyn Store>; 2], salt: u32) {
         change(at(3), made.id, &events[3]),
     );
     let [yes, no, late, cancel] = [yes, no, late, cancel].map(|end| end.expect("is there").is_ok());
-    let read = hosts[1].read(made.id, None).await.expect("reads").expect("is there").task;
+    let read = read(&*hosts[1], made.id).await;
     let given = read.approval.as_ref().is_some_and(|approval| approval.given.is_some());
     assert_eq!(given, yes, "an approval was invented or lost");
     match &read.outcome {
@@ -113,4 +84,5 @@ async fn decide(hosts: &[Arc<dyn Store>; 2], salt: u32) {
         other => panic!("{other:?}"),
     }
     assert!(wait_ms > 0 || (!yes && !no), "decided after its time");
+    usize::from(yes)
 }

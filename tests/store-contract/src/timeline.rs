@@ -1,11 +1,14 @@
 //! Timelines of tasks.
 
-use crate::{Fixture, TTL, change, created, eventually, finish, owner, remove, result, task};
+use crate::{Fixture, ManualClock, TTL, applied, created, eventually, finish, owner, remove, result, task};
 use std::time::Duration;
 use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, Records};
 use toolyard_task::task::Resume;
-use toolyard_task::timeline::{EventKind, LOST, LeftOut, NewEvent, Timeline, TimelineEvent};
+use toolyard_task::timeline::EventKind::{
+    Claimed, Created, Effects, Ended, Log, Parked, Queued, Started, Unresumable, Woken,
+};
+use toolyard_task::timeline::{EventKind, LOST, LeftOut, NewEvent, Timeline, TimelineBounds, TimelineEvent};
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{LogLevel, RawJson};
 use toolyard_task::{Digest, Event, Incarnation, Task, TaskId};
@@ -26,19 +29,18 @@ pub fn log(text: &str) -> NewEvent {
 }
 
 async fn started(store: &dyn Store, task: &Task) -> Task {
-    let event = Event::Started { fence: task.fence };
-    change(store, task.id, &event).await.expect("is there").expect("waits")
+    applied(store, task.id, Event::Started { fence: task.fence }).await
 }
 
 /// An event of a change exists if and only if the change does.
 pub async fn lifecycle_events_come_with_their_changes(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
-    assert_eq!(kinds(&*store, made.id).await, [EventKind::Created, EventKind::Queued]);
+    assert_eq!(kinds(&*store, made.id).await, [Created, Queued]);
     fixture.clock.advance(5);
     let begun = started(&*store, &made).await;
     let effects = Event::Effects { fence: made.fence };
-    change(&*store, made.id, &effects).await.expect("is there").expect("is live");
+    applied(&*store, made.id, effects.clone()).await;
     let stale = store.commit(&begun, Records::changed(&effects, &begun, &toolyard_task::audit::By::host()));
     assert_eq!(stale.await.expect("answers"), CommitStatus::Stale);
     fixture.clock.advance(5);
@@ -46,9 +48,7 @@ pub async fn lifecycle_events_come_with_their_changes(fixture: Fixture) {
     let Timeline { runs, events, more } = timeline(&*store, made.id).await;
     assert!(!more);
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
-    let expected =
-        [EventKind::Created, EventKind::Queued, EventKind::Started, EventKind::Effects, EventKind::Ended];
-    assert_eq!(kinds, expected);
+    assert_eq!(kinds, [Created, Queued, Started, Effects, Ended]);
     assert!(events.is_sorted_by(|one, next| one.seq < next.seq && one.at <= next.at));
     assert_eq!((events[0].at, events[4].at), (made.created_at, ended.updated_at));
     assert_eq!(events[4].body.as_str(), r#"{"status":"completed"}"#);
@@ -75,8 +75,8 @@ pub async fn events_of_a_run_come_in_their_order(fixture: Fixture) {
     finish(&*store, &made, result()).await;
     let whole = timeline(&*store, made.id).await;
     let kinds: Vec<_> = whole.events.iter().map(|event| event.kind).collect();
-    assert_eq!(kinds[..2], [EventKind::Created, EventKind::Queued]);
-    assert_eq!(kinds[2..], [vec![EventKind::Log; 5], vec![EventKind::Ended]].concat());
+    assert_eq!(kinds[..2], [Created, Queued]);
+    assert_eq!(kinds[2..], [vec![Log; 5], vec![Ended]].concat());
     assert_eq!(whole.events[2].body.as_str(), r#"{"level":"info","data":"line 0"}"#);
     assert_eq!((whole.runs[0].cpu_us, whole.runs[0].memory), (Some(1_234), Some(65_536)));
     assert_eq!(timeline(&*store, unknown).await, Timeline::default());
@@ -98,7 +98,7 @@ pub async fn events_of_a_silent_store_are_written_soon(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
     store.append(made.id, log("alone"));
-    let there = async || kinds(&*store, made.id).await.last() == Some(&EventKind::Log);
+    let there = async || kinds(&*store, made.id).await.last() == Some(&Log);
     eventually("the event to be written", there).await;
 }
 
@@ -114,7 +114,7 @@ pub async fn a_second_attempt_has_its_own_record(fixture: Fixture) {
         digest: Digest("cd".repeat(32)),
         reached: 0,
     };
-    let second = change(&*store, made.id, &claimed).await.expect("is there").expect("is taken over");
+    let second = applied(&*store, made.id, claimed).await;
     assert_eq!(second.fence.attempt, 2);
     let begun = started(&*store, &second).await;
     store.append(made.id, NewEvent { attempt: 2, ..log("again") });
@@ -127,7 +127,7 @@ pub async fn a_second_attempt_has_its_own_record(fixture: Fixture) {
     assert_eq!(next.created, second.updated_at);
     let of_second: Vec<_> =
         events.iter().filter(|event| event.attempt == 2).map(|event| event.kind).collect();
-    assert_eq!(of_second, [EventKind::Claimed, EventKind::Started, EventKind::Log, EventKind::Ended]);
+    assert_eq!(of_second, [Claimed, Started, Log, Ended]);
 }
 
 /// The first quarter of a long timeline stays, and the newest events; the gap says how many are missing.
@@ -141,7 +141,7 @@ pub async fn a_long_timeline_keeps_its_beginning_and_its_end(fixture: Fixture) {
         if number % 20 == 19 {
             // The buffer is bounded as well.
             let said = Event::Said { fence: made.fence, message: number.to_string() };
-            change(&*store, made.id, &said).await.expect("is there").expect("is live");
+            applied(&*store, made.id, said).await;
         }
     }
     finish(&*store, &made, result()).await;
@@ -156,9 +156,9 @@ pub async fn a_long_timeline_keeps_its_beginning_and_its_end(fixture: Fixture) {
     // Created, queued, five status messages and the end are events as well.
     assert_eq!(missing.events + events.len() as u64 - 1, EVENTS + 8);
     assert!(missing.bytes > missing.events * 7_000);
-    assert_eq!(events[0].kind, EventKind::Created);
+    assert_eq!(events[0].kind, Created);
     assert!(events[2].body.as_str().contains("\"0 xx"), "the beginning is there");
-    assert_eq!(events.last().map(|event| event.kind), Some(EventKind::Ended));
+    assert_eq!(events.last().map(|event| event.kind), Some(Ended));
     assert!(events[events.len() - 3].body.as_str().contains("\"99 xx"), "the end is there");
 }
 
@@ -181,6 +181,38 @@ pub async fn events_go_with_their_task_and_records_stay(fixture: Fixture) {
     assert_eq!(timeline(&*store, live.id).await.events.len(), 2, "a live task keeps its timeline");
 }
 
+/// Bounds that a few tasks exceed.
+pub fn narrow() -> TimelineBounds {
+    TimelineBounds { total: 30_000, rows: 3, ..TimelineBounds::default() }
+}
+
+/// All timelines together have bounds, which are [`narrow`] in this store.
+pub async fn the_timelines_that_ended_first_give_way(store: &dyn Store, clock: &ManualClock) {
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        clock.advance(1);
+        let task = created(store, task(&owner("a"))).await;
+        store.append(task.id, log(&"x".repeat(9_000)));
+        made.push(finish(store, &task, result()).await.id);
+    }
+    let kept = async || {
+        let mut kept = Vec::new();
+        for id in &made {
+            let Timeline { runs, events, .. } = timeline(store, *id).await;
+            kept.push((runs.len(), events.len()));
+        }
+        kept
+    };
+    for _ in 0..2 {
+        store.tidy_timeline().await.expect("tidies");
+        assert_eq!(kept().await, [(1, 1), (1, 1), (1, 4), (1, 4), (1, 4)], "a gap is left of the oldest");
+    }
+    clock.advance(TTL);
+    assert_eq!(remove(store, &made).await, 5);
+    store.tidy_timeline().await.expect("tidies");
+    assert_eq!(kept().await, [(0, 0), (0, 0), (1, 0), (1, 0), (1, 0)], "the oldest records go first");
+}
+
 /// A task that parks ends its attempt, whose host stays known. The next attempt begins when a host wakes it.
 pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     let store = fixture.store();
@@ -189,12 +221,12 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     let begun_first = begun.started_at;
     fixture.clock.advance(5);
     let parked = Event::Parked { fence: begun.fence, wake: None, reached: 1 };
-    change(&*store, made.id, &parked).await.expect("is there").expect("parks");
+    applied(&*store, made.id, parked).await;
     fixture.clock.advance(7);
     let by = Incarnation(made.fence.incarnation.0 + 1);
-    let woken = change(&*store, made.id, &Event::Woken { by }).await.expect("is there").expect("wakes");
+    let woken = applied(&*store, made.id, Event::Woken { by }).await;
     let lasting = Event::Unresumable { fence: woken.fence, why: "its journal is full".into() };
-    change(&*store, made.id, &lasting).await.expect("is there").expect("applies");
+    applied(&*store, made.id, lasting).await;
     finish(&*store, &woken, result()).await;
     let kept = timeline(&*store, made.id).await;
     let runs: Vec<_> =
@@ -205,16 +237,6 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     let (left, taken) = (made.created_at.plus(5), made.created_at.plus(12));
     assert_eq!((kept.runs[0].started, kept.runs[0].ended), (begun_first, Some(left)));
     assert_eq!((kept.runs[1].created, kept.events[3].at, kept.events[4].at), (taken, left, taken));
-    let kinds = kinds(&*store, made.id).await;
-    let expected = [
-        EventKind::Created,
-        EventKind::Queued,
-        EventKind::Started,
-        EventKind::Parked,
-        EventKind::Woken,
-        EventKind::Started,
-        EventKind::Unresumable,
-        EventKind::Ended,
-    ];
-    assert_eq!(kinds, expected);
+    let expected = [Created, Queued, Started, Parked, Woken, Started, Unresumable, Ended];
+    assert_eq!(kinds(&*store, made.id).await, expected);
 }

@@ -7,12 +7,13 @@ mod server;
 use server::{Flushing, Server};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
-use toolyard_task::StoreError;
 use toolyard_task::store::{CreateError, Records, TaskStore as _};
+use toolyard_task::{StoreError, Task};
 
 /// Crashes, each with one commit under way.
 const CRASHES: usize = 8;
@@ -29,10 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The outcome of the later transaction must not be mistaken for that of the earlier one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_own() {
-    let Some(server) = Server::start(Flushing::On) else { return };
-    let server = Arc::new(server);
-    slow_down(&server).await;
-    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
+    let Some((server, place)) = slow_server().await else { return };
     let options = PostgresOptions { patience: PATIENCE, ..PostgresOptions::default() };
     let open = || PostgresStore::open(place.clone(), options.clone());
     let (one, other) = (open().await.expect("opens"), open().await.expect("opens"));
@@ -41,21 +39,11 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
     for crash in 0..CRASHES {
         // By then, the hints about earlier changes have reached the disk.
         tokio::time::sleep(QUIET).await;
-        let watch = connect(&server).await;
         let new = task(&me);
         let id = new.id;
-        let creating = tokio::spawn({
-            let one = one.clone();
-            async move { one.create(new, AMPLE, Records::default()).await }
-        });
-        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
+        let creating = crash_at_commit(&server, &one, new).await;
         undecided += usize::from(!creating.is_finished());
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
+        begin(&server).await;
         for _ in 0..AFTER {
             other.create(task(&me), AMPLE, Records::default()).await.expect("it is back");
         }
@@ -72,31 +60,17 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
 /// must not be told that nothing was written. A transaction that did not begin was not written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
-    let Some(server) = Server::start(Flushing::On) else { return };
-    let server = Arc::new(server);
-    slow_down(&server).await;
-    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
+    let Some((server, place)) = slow_server().await else { return };
     let options = PostgresOptions { patience: Duration::from_secs(1), ..PostgresOptions::default() };
     let store = PostgresStore::open(place, options).await.expect("opens");
     let me = owner("one");
     let mut undecided = false;
     for _ in 0..CRASHES {
-        let watch = connect(&server).await;
-        let creating = tokio::spawn({
-            let (store, new) = (store.clone(), task(&me));
-            async move { store.create(new, AMPLE, Records::default()).await }
-        });
-        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
-        let created = creating.await.expect("no panic");
+        let created = crash_at_commit(&server, &store, task(&me)).await.await.expect("no panic");
         undecided |= matches!(created, Err(CreateError::Store(StoreError::Undecided(_))));
         let refused = store.create(task(&me), AMPLE, Records::default()).await;
         assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
-        let crashed = server.clone();
-        tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
+        begin(&server).await;
         if undecided {
             break;
         }
@@ -105,13 +79,38 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
     store.shut_down().await;
 }
 
-/// Delays each commit before its flush, and prevents other flushes meanwhile.
-async fn slow_down(server: &Server) {
-    let client = connect(server).await;
+/// Kills the server when the creation of this task is at its commit, or has ended before.
+async fn crash_at_commit(
+    server: &Arc<Server>,
+    store: &Arc<PostgresStore>,
+    new: Task,
+) -> JoinHandle<Result<Task, CreateError>> {
+    let watch = connect(server).await;
+    let store = store.clone();
+    let creating = tokio::spawn(async move { store.create(new, AMPLE, Records::default()).await });
+    while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let crashed = server.clone();
+    tokio::task::spawn_blocking(move || crashed.kill()).await.expect("it ends");
+    creating
+}
+
+async fn begin(server: &Arc<Server>) {
+    let crashed = server.clone();
+    tokio::task::spawn_blocking(move || crashed.begin()).await.expect("it begins again");
+}
+
+/// A server that delays each commit before its flush and prevents other flushes meanwhile, with a place in it.
+async fn slow_server() -> Option<(Arc<Server>, PostgresLocation)> {
+    let server = Arc::new(Server::start(Flushing::On)?);
+    let client = connect(&server).await;
     for setting in ["commit_delay = 100000", "commit_siblings = 0", "wal_writer_delay = '10s'"] {
         client.batch_execute(&format!("ALTER SYSTEM SET {setting}")).await.expect("is set");
     }
     client.batch_execute("SELECT pg_reload_conf()").await.expect("is read");
+    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
+    Some((server, place))
 }
 
 async fn connect(server: &Server) -> Client {

@@ -1,6 +1,6 @@
 //! Reading the clock costs no memory: a guest may do it a million times in a second.
 
-use crate::script::{BASE, load, recorder};
+use crate::script::{BASE, again, recorder};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -55,8 +55,7 @@ fn equal_operations_in_a_row_allocate_nothing() {
     let few = allocations(|| record(10));
     let many = allocations(|| record(10_000));
     assert!(many <= few + 4, "{few} allocations for ten of each, {many} for ten thousand");
-    let chunk = run.take_chunk(0, 0).expect("a chunk");
-    let mut again = load(&[chunk]);
+    let mut again = again(&mut run);
     let mut replay = |times: u64| {
         (0..times).for_each(|_| assert!(again.clock(0).is_ok()));
         (0..times).for_each(|_| assert!(again.poll(3).is_ok()));
@@ -73,8 +72,7 @@ fn readings_of_new_steps_allocate_only_for_the_buffer() {
     let mut run = recorder();
     let many = allocations(|| (0..10_000).for_each(|ms| assert!(run.clock(BASE + ms).is_ok())));
     assert!(many < 20, "{many} allocations for the buffer as it grows");
-    let chunk = run.take_chunk(0, 0).expect("a chunk");
-    let mut again = load(&[chunk]);
+    let mut again = again(&mut run);
     let none = allocations(|| (0..9_999).for_each(|ms| assert_eq!(again.clock(0), Ok(BASE + ms))));
     assert_eq!(none, 0);
 }

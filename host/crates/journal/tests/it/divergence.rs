@@ -1,6 +1,6 @@
 //! A guest that does something else is stopped at the first difference.
 
-use crate::script::{BASE, Run, Step, World, load, recorded, recorder, steps};
+use crate::script::{BASE, Run, Step, World, again, begin, load, recorded, recorder, steps};
 use proptest::prelude::*;
 use toolyard_journal::{Divergence, QuestionName, RecordError, Recorder};
 
@@ -75,8 +75,7 @@ fn between(
 ) -> String {
     let mut run = recorder();
     first(&mut run);
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
-    second(&mut again).expect_err("a difference").to_string()
+    second(&mut again(&mut run)).expect_err("a difference").to_string()
 }
 
 #[test]
@@ -97,6 +96,18 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
         between(|run| _ = run.end(&[0xab; 32]), |run| run.end(&[0xcd; 32]).map(drop)),
         between(|run| run.record_poll(2, &[]).expect("recorded"), |run| run.answer().map(drop)),
         between(request, |run| Err(run.diverge("a trap: unreachable\u{1b}[2J".to_owned()))),
+        // A call with other arguments, before its guest begins.
+        between(
+            |run| _ = run.clock(BASE),
+            |run| run.check_arguments(begin().arguments).and_then(|()| run.check_arguments(1)),
+        ),
+        // Fewer repetitions than were recorded.
+        between(
+            |run| (0..3).for_each(|_| _ = run.clock(BASE)),
+            |run| run.clock(BASE).and_then(|_| run.ready().map(drop)),
+        ),
+        // After the recorded end, nothing becomes live.
+        between(|run| _ = run.end(&[1; 32]), |run| run.end(&[1; 32]).and_then(|_| run.clock(BASE).map(drop))),
     ];
     let expected = [
         "request 1 POST https://api.example.com/orders, now request 1 POST https://api.example.com/order",
@@ -111,44 +122,10 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
         "ended with sha256 abababab…, now ended with sha256 cdcdcdcd…",
         "poll of 2, now answer",
         "request 1 POST https://api.example.com/orders, now a trap: unreachable\\u{1b}[2J",
+        "the run did not repeat what was recorded: entry 0: recorded begin of order, now begin of order with other \
+         arguments",
+        "clock, now ready",
+        "the run did not repeat what was recorded: entry 2: recorded the end of the run, now clock",
     ];
     assert_eq!(texts.map(|text| text.replace(before, "")), expected);
-}
-
-#[test]
-fn a_call_with_other_arguments_diverges_before_its_guest_begins() {
-    let mut run = recorder();
-    run.clock(BASE).expect("a reading");
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
-    assert_eq!(again.check_arguments(crate::script::begin().arguments), Ok(()));
-    let error = again.check_arguments(1).expect_err("other arguments");
-    let recorded = "recorded begin of order, now begin of order with other arguments";
-    assert_eq!(error.to_string(), format!("the run did not repeat what was recorded: entry 0: {recorded}"));
-    assert_eq!(again.clock(BASE), Err(error));
-}
-
-#[test]
-fn an_operation_after_the_recorded_end_diverges() {
-    let mut run = recorder();
-    run.end(&[1; 32]).expect("recorded");
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
-    again.end(&[1; 32]).expect("the same");
-    let error = again.clock(BASE).expect_err("nothing becomes live");
-    assert_eq!(
-        error.to_string(),
-        "the run did not repeat what was recorded: entry 2: recorded the end of the run, now clock"
-    );
-}
-
-#[test]
-fn fewer_repetitions_than_recorded_diverge_at_their_entry() {
-    let mut run = recorder();
-    for _ in 0..3 {
-        run.clock(BASE).expect("a reading");
-    }
-    run.record_ready(true).expect("recorded");
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
-    again.clock(BASE).expect("a reading");
-    let Err(RecordError::Diverged(divergence)) = again.ready() else { panic!("two readings are left") };
-    assert_eq!(divergence.entry, 1);
 }

@@ -1,6 +1,6 @@
 //! HTTP exchanges: responses by number, and requests in doubt.
 
-use crate::script::{load, recorder, text_body};
+use crate::script::{again, load, recorder, text_body};
 use toolyard_journal::{DecidedBy, DoubtDecision, Exchange, RecordError, Response, ResponseOutcome};
 
 #[test]
@@ -65,8 +65,7 @@ fn a_request_keeps_the_key_that_it_left_with_and_its_number_in_the_task() {
     }
     assert_eq!((run.number_in_task(2), run.requests_in_task()), (9, 9));
     run.record_key(2, "t:9").expect("recorded");
-    let chunk = run.take_chunk(0, 0).expect("a chunk");
-    let mut again = load(std::slice::from_ref(&chunk));
+    let mut again = again(&mut run);
     assert_eq!((again.key(1), again.key(2)), (None, Some("t:9")));
     assert_eq!(again.begin().requests_before, 7);
     let late = again.record_key(1, "t:8");
@@ -93,8 +92,7 @@ fn another_body_of_a_request_diverges_at_the_request() {
     run.record_ready(true).expect("recorded");
     run.request(7, "POST", "https://a/").expect("recorded");
     run.record_response(1, &text_body("one")).expect("recorded");
-    let chunk = run.take_chunk(0, 0).expect("a chunk");
-    let mut again = load(&[chunk]);
+    let mut again = again(&mut run);
     assert_eq!(again.check_body(1, 9), Ok(()));
     assert_eq!(again.check_body(2, 9), Ok(()), "without a response nothing can be compared");
     let error = again.check_body(1, 8).expect_err("another body");
@@ -116,7 +114,7 @@ fn faults_of_the_caller_are_errors_and_change_nothing() {
     run.request(7, "POST", "https://a/").expect("recorded");
     run.record_response(1, &text_body("")).expect("recorded");
     misuse(run.record_response(1, &text_body("")));
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    let mut again = again(&mut run);
     misuse(again.record_ready(true));
     misuse(again.record_response(1, &text_body("")));
     misuse(again.record_doubt(1, DoubtDecision::Fail, DecidedBy::Manifest));

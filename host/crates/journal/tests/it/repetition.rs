@@ -1,6 +1,6 @@
 //! Runs of equal operations are one entry.
 
-use crate::script::{BASE, frames, load, recorder};
+use crate::script::{BASE, again, frames, recorder};
 use toolyard_journal::{Entry, Source};
 
 #[test]
@@ -11,10 +11,9 @@ fn a_million_readings_in_a_hundred_steps_are_a_hundred_entries() {
     for reading in 0..readings {
         assert_eq!(run.clock(now(reading)), Ok(now(reading)));
     }
-    let chunk = run.take_chunk(0, 0).expect("a chunk");
+    let mut again = again(&mut run);
     assert_eq!(run.entries(), 101, "with `begin`");
     assert!(run.bytes() < 1_200, "{} bytes", run.bytes());
-    let mut again = load(&[chunk]);
     for reading in 0..readings {
         assert_eq!(again.clock(0), Ok(now(reading)));
     }
@@ -58,7 +57,7 @@ fn equal_polls_in_a_row_are_counted() {
     }
     run.record_ready(true).expect("recorded");
     assert_eq!(run.entries(), 7);
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    let mut again = again(&mut run);
     for _ in 0..1_000 {
         assert_eq!(again.poll(3), Ok(Source::Past(&[][..])));
     }

@@ -1,6 +1,6 @@
 //! A run is repeated from its journal, and goes on from every prefix of it.
 
-use crate::script::{BASE, Observation, Run, World, frames, journal, load, recorded, recorder, steps};
+use crate::script::{BASE, Observation, Run, World, again, frames, journal, load, recorded, recorder, steps};
 use proptest::prelude::*;
 use toolyard_journal::{Chunk, Source};
 
@@ -56,8 +56,7 @@ fn time_never_goes_back_on_a_host_whose_clock_is_behind() {
     let mut first = recorder();
     assert_eq!(first.clock(BASE + 5_000), Ok(BASE + 5_000));
     assert_eq!(first.clock(BASE + 4_000), Ok(BASE + 5_000));
-    let chunk = first.take_chunk(0, 0).expect("a chunk");
-    let mut second = load(&[chunk]);
+    let mut second = again(&mut first);
     assert_eq!(second.clock(BASE), Ok(BASE + 5_000));
     assert_eq!(second.clock(BASE), Ok(BASE + 5_000));
     assert!(second.is_live());
@@ -109,7 +108,7 @@ fn an_empty_past_is_live_at_once_and_the_times_are_those_of_the_last_chunk() {
 fn sleeping_waits_for_the_rest_after_a_restart() {
     let mut run = recorder();
     assert_eq!(run.sleep(1_000, BASE + 1), Ok(BASE + 1_001));
-    let mut again = load(&[run.take_chunk(0, 0).expect("a chunk")]);
+    let mut again = again(&mut run);
     assert_eq!(again.sleep(1_000, BASE + 900), Ok(BASE + 1_001));
     assert!(again.is_live(), "so the caller waits for the rest");
 }

@@ -39,6 +39,11 @@ pub fn load(chunks: &[Chunk]) -> Recorder {
     Recorder::load(chunks.to_vec(), LIMIT).expect("a journal")
 }
 
+/// The same run on another host, after all that was recorded is stored in one chunk.
+pub fn again(run: &mut Recorder) -> Recorder {
+    load(&[run.take_chunk(0, 0).expect("a chunk")])
+}
+
 pub fn text_body(text: &str) -> Response {
     let headers = vec![(Bytes::from_static(b"content-type"), Bytes::from_static(b"text/plain"))];
     let body = Bytes::copy_from_slice(text.as_bytes());

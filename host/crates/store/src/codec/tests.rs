@@ -2,6 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use proptest::sample::select;
 use toolyard_task::approval::{Approval, ApprovedBy, ConfirmBy};
 use toolyard_task::task::{Era, JournalRetention, Parked, Question, Resume, Sent};
 use toolyard_task::wire::{QuestionKind, RequestedTtl};
@@ -29,10 +30,18 @@ fn error() -> impl Strategy<Value = RpcError> {
     })
 }
 
+fn time() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp)
+}
+
+fn session() -> impl Strategy<Value = SessionId> {
+    "[0-9a-f]{32}".prop_map(|id| SessionId(id.into()))
+}
+
 fn owner() -> impl Strategy<Value = Owner> {
     prop_oneof![
         Just(Owner::Local),
-        "[0-9a-f]{32}".prop_map(|id| Owner::Session(SessionId(id.into()))),
+        session().prop_map(Owner::Session),
         (any::<String>(), any::<String>()).prop_map(|(issuer, subject)| Owner::Subject { issuer, subject }),
     ]
 }
@@ -57,87 +66,62 @@ fn ask_error() -> impl Strategy<Value = AskError> {
     ]
 }
 
-fn sent() -> impl Strategy<Value = Sent> {
-    (any::<String>(), of("[0-9a-f]{32}"))
-        .prop_map(|(id, session)| Sent { id, session: session.map(|id| SessionId(id.into())) })
-}
-
 fn question() -> impl Strategy<Value = Question> {
-    let kind = prop_oneof![
-        Just(QuestionKind::Form),
-        Just(QuestionKind::Url),
-        Just(QuestionKind::Sampling),
-        Just(QuestionKind::Roots),
-    ];
+    let sent = (any::<String>(), of(session())).prop_map(|(id, session)| Sent { id, session });
+    let kinds = vec![QuestionKind::Form, QuestionKind::Url, QuestionKind::Sampling, QuestionKind::Roots];
     (
-        (any::<String>(), kind, json(), any::<u32>(), any::<i64>(), any::<u32>()),
-        vec(sent(), 0..3),
+        (any::<String>(), select(kinds), json(), any::<u32>(), time(), any::<u32>()),
+        vec(sent, 0..3),
         of(any::<String>()),
         of(prop_oneof![json().prop_map(Ok), ask_error().prop_map(Err)]),
     )
         .prop_map(|((key, kind, params, attempt, deadline, asked_again), sent, client_task, answer)| {
-            Question {
-                key,
-                kind,
-                params,
-                attempt,
-                deadline: Timestamp(deadline),
-                sent,
-                client_task,
-                answer,
-                asked_again,
-            }
+            Question { key, kind, params, attempt, deadline, sent, client_task, answer, asked_again }
         })
 }
 
 fn approval() -> impl Strategy<Value = Approval> {
-    let by = prop_oneof![Just(ConfirmBy::Operator), Just(ConfirmBy::Person), Just(ConfirmBy::Either)];
-    let given = prop_oneof![Just(ApprovedBy::Operator), Just(ApprovedBy::Person)];
-    ("[0-9a-f]{64}", by, of(any::<String>()), any::<u64>(), of(any::<i64>()), of(given)).prop_map(
+    let by = select(vec![ConfirmBy::Operator, ConfirmBy::Person, ConfirmBy::Either]);
+    let given = of(select(vec![ApprovedBy::Operator, ApprovedBy::Person]));
+    ("[0-9a-f]{64}", by, of(any::<String>()), any::<u64>(), of(time()), given).prop_map(
         |(fingerprint, by, message, wait_ms, asked_again, given)| Approval {
             fingerprint,
             by,
             message,
             wait_ms,
-            asked_again: asked_again.map(Timestamp),
+            asked_again,
             login: None,
             given,
         },
     )
 }
 
-fn requested() -> impl Strategy<Value = RequestedTtl> {
-    prop_oneof![
-        Just(RequestedTtl::Absent),
-        Just(RequestedTtl::Unlimited),
-        any::<u64>().prop_map(RequestedTtl::Milliseconds)
-    ]
-}
-
 fn resume() -> impl Strategy<Value = Resume> {
-    let retention = prop_oneof![
-        Just(JournalRetention::Keep),
-        Just(JournalRetention::Failed),
-        Just(JournalRetention::Drop)
-    ];
-    let parked = of(of(any::<i64>()));
-    let all = (any::<u64>(), any::<u32>(), any::<bool>(), retention, parked);
-    all.prop_map(|(reached, stalled, is_stuck, retention, parked)| Resume {
-        reached,
-        stalled,
-        retention,
-        parked: parked.map(|wake| Parked { wake: wake.map(Timestamp) }),
-        is_stuck,
-    })
+    let retention = select(vec![JournalRetention::Keep, JournalRetention::Failed, JournalRetention::Drop]);
+    let parked = of(of(time()).prop_map(|wake| Parked { wake }));
+    (any::<u64>(), any::<u32>(), any::<bool>(), retention, parked).prop_map(
+        |(reached, stalled, is_stuck, retention, parked)| Resume {
+            reached,
+            stalled,
+            retention,
+            parked,
+            is_stuck,
+        },
+    )
 }
 
 fn any_task() -> impl Strategy<Value = Task> {
+    let requested = prop_oneof![
+        Just(RequestedTtl::Absent),
+        Just(RequestedTtl::Unlimited),
+        any::<u64>().prop_map(RequestedTtl::Milliseconds),
+    ];
     (
-        (any::<u128>(), owner(), of("[0-9a-f]{32}"), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
-        (json(), of(json()), requested(), any::<u64>(), any::<u64>()),
-        (any::<i64>(), any::<i64>(), of(any::<String>()), any::<u64>(), any::<u64>(), any::<u32>()),
+        (any::<u128>(), owner(), of(session()), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
+        (json(), of(json()), requested, any::<u64>(), any::<u64>()),
+        (time(), time(), of(any::<String>()), any::<u64>(), any::<u64>(), any::<u32>()),
         (
-            of(any::<i64>()),
+            of(time()),
             any::<bool>(),
             any::<bool>(),
             vec(question(), 0..3),
@@ -149,7 +133,7 @@ fn any_task() -> impl Strategy<Value = Task> {
         .prop_map(|(who, asked, when, rest)| Task {
             id: TaskId(Uuid::from_u128(who.0)),
             owner: who.1,
-            session: who.2.map(|id| SessionId(id.into())),
+            session: who.2,
             era: if who.3 { Era::Sessions } else { Era::Stateless },
             client_capabilities: who.4,
             tool: who.5,
@@ -159,12 +143,12 @@ fn any_task() -> impl Strategy<Value = Task> {
             requested_ttl: asked.2,
             ttl_ms: asked.3,
             poll_interval_ms: asked.4,
-            created_at: Timestamp(when.0),
-            updated_at: Timestamp(when.1),
+            created_at: when.0,
+            updated_at: when.1,
             status_message: when.2,
             version: when.3,
             fence: Fence { incarnation: Incarnation(when.4), attempt: when.5 },
-            started_at: rest.0.map(Timestamp),
+            started_at: rest.0,
             effects: rest.1,
             rerun: rest.2,
             resume: rest.6,

@@ -1,18 +1,20 @@
 use super::*;
+use crate::memory::MemoryStore;
 use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
-use toolyard_store_contract::journal::{chunk, recorded};
-use toolyard_store_contract::timeline::{log, timeline};
+use toolyard_store_contract::audit::waiting;
+use toolyard_store_contract::journal::{FENCE, chunk, recorded};
+use toolyard_store_contract::timeline::{self, log, narrow, timeline};
 use toolyard_store_contract::{
-    AMPLE, BOUND, ManualClock, START, Store, TTL, change, created, eventually, finish, owner, remove, result,
+    AMPLE, BOUND, ManualClock, START, Store, applied, created, eventually, finish, owner, read, result,
     session, task,
 };
 use toolyard_task::audit::{AuditStore, By, Entry};
-use toolyard_task::journal::{Appended, ChunkWrite, Flush, JournalStore as _, LastChunks};
+use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
-use toolyard_task::store::{CommitStatus, CreateError, Hint, Records};
+use toolyard_task::store::{CommitStatus, CreateError, Hint, ListQuery, Quota, Records};
 use toolyard_task::timeline::TimelineStore as _;
 use toolyard_task::{Event, Fence, Incarnation, StoreError, Task, TaskStore, apply};
 use transaction::SqliteTransaction;
@@ -37,45 +39,46 @@ fn opened() -> (TempDir, Arc<SqliteStore>) {
     (folder, store)
 }
 
-/// An unusable file is refused, with a message, and left unchanged.
-fn refused(folder: &TempDir, in_words: &str) -> SqliteOpenError {
-    let file = folder.path().join(FILE);
-    let before = fs::read(&file).expect("is there");
-    let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
-    assert!(error.to_string().contains(in_words), "{error}");
-    assert!(error.to_string().contains(FILE), "{error}");
-    assert!(fs::read(&file).expect("is there") == before, "the file was changed");
-    error
-}
-
-#[test]
-fn a_file_that_is_no_database_is_refused_and_kept() {
-    for text in ["not a database", &"long and still not a database ".repeat(1_000)] {
-        let folder = folder();
-        fs::write(folder.path().join(FILE), text).expect("writes");
-        assert!(matches!(refused(&folder, "not a SQLite database"), SqliteOpenError::NotADatabase { .. }));
-    }
-}
-
-#[test]
-fn a_database_of_another_program_is_refused_and_kept() {
-    let folder = folder();
-    let other = Connection::open(folder.path().join(FILE)).expect("opens");
+#[tokio::test]
+async fn a_file_that_is_of_no_use_is_refused_and_kept() {
+    let (folder, store) = opened();
+    store.shut_down().await;
+    let ours = fs::read(folder.path().join(FILE)).expect("is there");
+    let mut damaged = ours.clone();
+    // The header stays intact; the schema after it is overwritten.
+    damaged[100..4096].fill(0xff);
+    // The place of `PRAGMA user_version`.
+    let mut newer = ours;
+    newer[60..64].copy_from_slice(&4_711_u32.to_be_bytes());
+    let path = folder.path().join("foreign");
+    let other = Connection::open(&path).expect("opens");
     other.execute_batch("CREATE TABLE task (theirs)").expect("creates");
     drop(other);
-    assert!(matches!(refused(&folder, "another program"), SqliteOpenError::Foreign { .. }));
-}
-
-#[test]
-fn a_damaged_database_is_refused_and_kept() {
-    let folder = folder();
-    drop(open(folder.path()));
-    let file = folder.path().join(FILE);
-    let mut bytes = fs::read(&file).expect("is there");
-    // The header stays intact; the schema after it is overwritten.
-    bytes[100..4096].fill(0xff);
-    fs::write(&file, bytes).expect("writes");
-    assert!(matches!(refused(&folder, "damaged"), SqliteOpenError::Damaged { .. }));
+    let foreign = fs::read(&path).expect("is there");
+    let long = "long and still not a database ".repeat(1_000).into_bytes();
+    for (file, in_words) in [
+        (b"not a database".to_vec(), "not a SQLite database"),
+        (long, "not a SQLite database"),
+        (foreign, "another program"),
+        (damaged, "damaged"),
+        (newer, "use the release that upgraded it"),
+    ] {
+        let folder = self::folder();
+        let path = folder.path().join(FILE);
+        fs::write(&path, &file).expect("writes");
+        let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
+        let has_its_kind = match in_words {
+            "another program" => matches!(error, SqliteOpenError::Foreign { .. }),
+            "damaged" => matches!(error, SqliteOpenError::Damaged { .. }),
+            "use the release that upgraded it" => {
+                matches!(error, SqliteOpenError::Newer { found: 4_711, .. })
+            }
+            _ => matches!(error, SqliteOpenError::NotADatabase { .. }),
+        };
+        assert!(has_its_kind, "{error:?}");
+        assert!(error.to_string().contains(in_words) && error.to_string().contains(FILE), "{error}");
+        assert!(fs::read(&path).expect("is there") == file, "the file was changed");
+    }
 }
 
 #[test]
@@ -138,7 +141,7 @@ async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
     assert!(!folder.path().join("toolyard.sqlite-wal").exists(), "the log was not tidied up");
     let again = open(folder.path());
     assert_eq!(again.dead().await.expect("answers"), []);
-    assert_eq!(again.read(made.id, None).await.expect("reads").expect("is there").task, made);
+    assert_eq!(read(&*again, made.id).await, made);
 }
 
 #[tokio::test]
@@ -192,11 +195,7 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
     let make = || {
         let new = task(&owner("a"));
         let entries = vec![Entry::created(&new, &By::client())];
-        store.create(
-            new,
-            toolyard_task::store::Quota { per_owner: 3, parked_per_owner: 9, in_all: 9 },
-            entries.into(),
-        )
+        store.create(new, Quota { per_owner: 3, parked_per_owner: 9, in_all: 9 }, entries.into())
     };
     let (one, bad, two, worse, three, four, ()) =
         tokio::join!(make(), fails(), make(), fails(), make(), make(), async { drop(release) });
@@ -207,7 +206,7 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
     for made in [one, two, three] {
         let made = made.expect("is not harmed");
         kept.push(made.id.to_string());
-        assert_eq!(store.read(made.id, None).await.expect("reads").expect("is there").task, made);
+        assert_eq!(read(&*store, made.id).await, made);
     }
     // Counts from a transaction that was rolled back are discarded.
     assert!(matches!(four, Err(CreateError::Full { .. })), "{four:?}");
@@ -231,15 +230,10 @@ async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_co
     assert!(store.flush().await.is_err(), "the file is locked");
     other.execute_batch("ROLLBACK").expect("unlocks");
     tokio::time::timeout(BOUND, store.written()).await.expect("in its time");
-    let batches = store.pending(100).await.expect("answers");
-    let lines: Vec<serde_json::Value> = batches
-        .iter()
-        .flat_map(|batch| &batch.lines)
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    let counts: Vec<_> = lines.iter().map(|line| line["count"].as_u64().expect("a count")).collect();
+    let lines = waiting(&*store).await;
+    let counts: Vec<_> = lines.iter().map(|(_, line)| line["count"].as_u64().expect("a count")).collect();
     assert_eq!(counts, [0, 1, 2, 2]);
-    assert_eq!(lines[3]["reason"], "too_many_at_once");
+    assert_eq!(lines[3].1["reason"], "too_many_at_once");
 }
 
 #[tokio::test]
@@ -249,16 +243,6 @@ async fn a_store_that_nobody_exports_keeps_no_entries() {
     store.note(Entry::lost(1, "test"));
     store.shut_down().await;
     assert_eq!(open(folder.path()).pending(9).await.expect("answers"), []);
-}
-
-#[tokio::test]
-async fn t_40_nothing_of_a_foreign_task_is_decoded() {
-    let (_folder, store) = opened();
-    let made = created(&*store, task(&owner("a"))).await;
-    let spoil = |writing: &mut SqliteTransaction<'_>| writing.execute("UPDATE task SET record = '{}'", []);
-    assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
-    assert!(store.read(made.id, Some(&owner("a"))).await.is_err());
-    assert_eq!(store.read(made.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
 }
 
 #[tokio::test]
@@ -277,12 +261,9 @@ async fn a_full_queue_is_waited_for_but_not_for_ever() {
     eventually("there is room again", there_is_room).await;
 }
 
-fn everything() -> toolyard_task::store::ListQuery {
-    toolyard_task::store::ListQuery { owner: None, after: None, limit: 100 }
-}
-
+/// T-40: nothing of a foreign task is decoded.
 #[tokio::test]
-async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
+async fn t_40_a_record_that_makes_no_sense_is_named_so_to_its_owner_and_harms_no_other() {
     let (_folder, store) = opened();
     let bad = created(&*store, task(&owner("a"))).await;
     let good = created(&*store, task(&owner("b"))).await;
@@ -292,8 +273,10 @@ async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
     };
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
     assert!(matches!(store.read(bad.id, None).await, Err(StoreError::Corrupt(_))));
-    assert!(matches!(store.list(&everything()).await, Err(StoreError::Corrupt(_))));
-    assert_eq!(store.read(good.id, None).await.expect("reads").expect("is there").task, good);
+    assert_eq!(store.read(bad.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
+    let all = ListQuery { owner: None, after: None, limit: 100 };
+    assert!(matches!(store.list(&all).await, Err(StoreError::Corrupt(_))));
+    assert_eq!(read(&*store, good.id).await, good);
 }
 
 #[tokio::test]
@@ -353,8 +336,16 @@ async fn a_registration_whose_transaction_fails_is_made_again() {
     assert_eq!(other.dead().await.expect("answers"), Vec::<Incarnation>::new());
 }
 
+/// A store, and the registry of its metrics.
+fn measured() -> (TempDir, Arc<SqliteStore>, Registry) {
+    let (folder, store) = opened();
+    let mut registry = Registry::default();
+    store.register_metrics(&mut registry);
+    (folder, store, registry)
+}
+
 /// How many transactions were flushed to the disk.
-fn flushed(registry: &prometheus_client::registry::Registry) -> u64 {
+fn flushed(registry: &Registry) -> u64 {
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, registry).expect("encodes");
     let count = |line: &str| line.strip_prefix("toolyard_store_commit_operations_count ")?.parse().ok();
@@ -363,10 +354,7 @@ fn flushed(registry: &prometheus_client::registry::Registry) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_with_a_hundred_log_lines_makes_no_more_commits_than_one_without() {
-    let folder = folder();
-    let store = SqliteStore::open(folder.path(), options()).expect("opens");
-    let mut registry = prometheus_client::registry::Registry::default();
-    store.register_metrics(&mut registry);
+    let (_folder, store, registry) = measured();
     let mut commits = Vec::new();
     for lines in [0, 100] {
         let before = flushed(&registry);
@@ -389,27 +377,17 @@ async fn a_task_with_a_hundred_log_lines_makes_no_more_commits_than_one_without(
 /// The response of a request is stored although nothing waits for it. It costs no flush of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
-    let folder = folder();
-    let store = SqliteStore::open(folder.path(), options()).expect("opens");
-    let mut registry = prometheus_client::registry::Registry::default();
-    store.register_metrics(&mut registry);
-    let made =
-        created(&*store, recorded(&owner("a"), Fence { incarnation: Incarnation(1), attempt: 1 })).await;
+    let (_folder, store, registry) = measured();
+    let made = created(&*store, recorded(&owner("a"), FENCE)).await;
     let before = flushed(&registry);
     let mut at = 0;
-    for (chunks, flush, flushes) in [(3, Flush::Later, 0), (0, Flush::Now, 1), (1, Flush::Now, 2)] {
-        for _ in 0..chunks {
-            let appended = store
-                .write_chunks(made.id, made.fence, at, vec![chunk(at, 9)], ChunkWrite::Append(flush))
-                .await;
-            assert_eq!(appended.expect("answers"), Appended::Done);
-            at += 1;
-        }
-        if chunks == 0 {
-            let appended =
-                store.write_chunks(made.id, made.fence, at, Vec::new(), ChunkWrite::Append(flush)).await;
-            assert_eq!(appended.expect("answers"), Appended::Done);
-        }
+    for (new, flush, flushes) in
+        [(1, Flush::Later, 0), (1, Flush::Later, 0), (0, Flush::Now, 1), (1, Flush::Now, 2)]
+    {
+        let chunks: Vec<Chunk> = (at..at + new).map(|number| chunk(number, 9)).collect();
+        let appended = store.write_chunks(made.id, FENCE, at, chunks, ChunkWrite::Append(flush)).await;
+        assert_eq!(appended.expect("answers"), Appended::Done);
+        at += new;
         assert_eq!(flushed(&registry) - before, flushes);
         assert_eq!(store.journal(made.id).await.expect("answers").expect("is there").next, at);
     }
@@ -418,19 +396,13 @@ async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
 /// A wake that is lost leaves the task due. The end of a task and of its journal share one flush.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wake_is_flushed_with_the_next_write_and_the_last_chunks_with_the_end() {
-    let folder = folder();
-    let store = SqliteStore::open(folder.path(), options()).expect("opens");
-    let mut registry = prometheus_client::registry::Registry::default();
-    store.register_metrics(&mut registry);
-    let fence = Fence { incarnation: Incarnation(1), attempt: 1 };
-    let made = created(&*store, recorded(&owner("a"), fence)).await;
+    let (_folder, store, registry) = measured();
+    let mut task = created(&*store, recorded(&owner("a"), FENCE)).await;
     let before = flushed(&registry);
-    let mut task = made;
-    let wake = Some(Timestamp(START));
-    let changes = [(Event::Parked { fence, wake, reached: 0 }, 1), (Event::Woken { by: Incarnation(2) }, 1)];
-    for (event, flushes) in changes {
-        task = change(&*store, task.id, &event).await.expect("is there").expect("applies");
-        assert_eq!(flushed(&registry) - before, flushes, "{event:?}");
+    let parked = Event::Parked { fence: FENCE, wake: Some(Timestamp(START)), reached: 0 };
+    for event in [parked, Event::Woken { by: Incarnation(2) }] {
+        task = applied(&*store, task.id, event).await;
+        assert_eq!(flushed(&registry) - before, 1, "the wake costs none");
     }
     let ended = Event::Finished { fence: task.fence, outcome: result(), message: None };
     let ended = apply(&task, ended, task.updated_at).expect("applies").task;
@@ -441,38 +413,12 @@ async fn a_wake_is_flushed_with_the_next_write_and_the_last_chunks_with_the_end(
     assert_eq!(store.journal(ended.id).await.expect("answers").expect("is there").next, 1);
 }
 
-/// The bounds on all timelines together, in both stores.
 #[tokio::test]
 async fn the_timelines_that_ended_first_give_way() {
-    let clock = ManualClock::at(START);
-    let bounds = TimelineBounds { total: 30_000, rows: 3, ..TimelineBounds::default() };
-    let memory = Arc::new(crate::memory::MemoryStore::new(clock.clone()).with_timelines(bounds));
-    let folder = folder();
-    let of_sqlite = SqliteOptions { timeline: bounds, ..SqliteOptions::new(clock.clone()) };
-    let sqlite = SqliteStore::open(folder.path(), of_sqlite).expect("opens");
-    let stores: [Arc<dyn Store>; 2] = [memory, sqlite];
-    for store in stores {
-        clock.set(START);
-        let mut made = Vec::new();
-        for _ in 0..5 {
-            clock.advance(1);
-            let task = created(&*store, task(&owner("a"))).await;
-            store.append(task.id, log(&"x".repeat(9_000)));
-            made.push(finish(&*store, &task, result()).await.id);
-        }
-        store.tidy_timeline().await.expect("tidies");
-        let mut kinds = Vec::new();
-        for id in &made {
-            kinds.push(timeline(&*store, *id).await.events.len());
-        }
-        assert_eq!(kinds, [1, 1, 4, 4, 4], "a gap is left of the oldest");
-        clock.advance(TTL);
-        assert_eq!(remove(&*store, &made).await, 5);
-        store.tidy_timeline().await.expect("tidies");
-        let mut runs = Vec::new();
-        for id in &made {
-            runs.push(timeline(&*store, *id).await.runs.len());
-        }
-        assert_eq!(runs, [0, 0, 1, 1, 1], "the oldest records go first");
-    }
+    let (clock, folder) = (ManualClock::at(START), folder());
+    let memory = MemoryStore::new(clock.clone()).with_timelines(narrow());
+    timeline::the_timelines_that_ended_first_give_way(&memory, &clock).await;
+    let options = SqliteOptions { timeline: narrow(), ..SqliteOptions::new(clock.clone()) };
+    let sqlite = SqliteStore::open(folder.path(), options).expect("opens");
+    timeline::the_timelines_that_ended_first_give_way(&*sqlite, &clock).await;
 }

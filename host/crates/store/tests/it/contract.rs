@@ -14,13 +14,7 @@ mod memory {
 
     fn fixture() -> Fixture {
         let clock = ManualClock::at(START);
-        let first = MemoryStore::new(clock.clone()).audited();
-        let open = move || {
-            let store = Arc::new(first.node());
-            let killed = store.clone();
-            Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
-        };
-        Fixture { clock, open: Box::new(open), races: races(100_000) }
+        super::memory(MemoryStore::new(clock.clone()).audited(), clock, races(100_000))
     }
 
     toolyard_store_contract::contract_tests!(fixture());
@@ -29,22 +23,14 @@ mod memory {
 
 mod leased {
     use super::*;
-    use std::time::Duration;
-
-    const LEASE: Duration = Duration::from_secs(15);
+    use toolyard_store_contract::leases::LEASE;
 
     fn fixture() -> Fixture {
         let clock = ManualClock::at(START);
-        let first = MemoryStore::new(clock.clone()).leased(LEASE);
-        let open = move || {
-            let store = Arc::new(first.node());
-            let killed = store.clone();
-            Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
-        };
-        Fixture { clock, open: Box::new(open), races: 1 }
+        super::memory(MemoryStore::new(clock.clone()).leased(LEASE), clock, 1)
     }
 
-    toolyard_store_contract::lease_tests!(fixture(), LEASE);
+    toolyard_store_contract::lease_tests!(fixture());
 }
 
 mod sqlite {
@@ -68,6 +54,15 @@ mod encrypted {
 
     toolyard_store_contract::contract_tests!(fixture());
     toolyard_store_contract::timeline_tests!(fixture());
+}
+
+fn memory(first: MemoryStore, clock: Arc<ManualClock>, races: u32) -> Fixture {
+    let open = move || {
+        let store = Arc::new(first.node());
+        let killed = store.clone();
+        Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
+    };
+    Fixture { clock, open: Box::new(open), races }
 }
 
 fn sqlite(keys: Option<Arc<Keyring>>) -> Fixture {

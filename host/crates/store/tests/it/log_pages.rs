@@ -1,28 +1,16 @@
-//! How much a change of tasks writes to the log of the SQLite file. The seconds are measured by `benches/commit.rs`.
+//! How much a change of tasks writes to the log of the SQLite file. `benches/commit.rs` measures the seconds.
 
 use futures_util::future::join_all;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::{Backend, SqliteOptions, SqliteStore};
-use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
-use toolyard_task::audit::By;
-use toolyard_task::store::Records;
-use toolyard_task::{Event, TaskStore, apply};
+use toolyard_store_contract::{ManualClock, START, created, finish, owner, result, task};
 
 /// Creates so many tasks together, and ends them together.
 async fn create_and_end(store: &SqliteStore, tasks: usize) {
-    let created = join_all((0..tasks).map(|_| async {
-        let new = task(&owner("a"));
-        let records = Records::created(&new, &By::client());
-        store.create(new, AMPLE, records).await.expect("creates")
-    }));
-    join_all(created.await.into_iter().map(|made| async move {
-        let event = Event::Finished { fence: made.fence, outcome: result(), message: None };
-        let ended = apply(&made, event.clone(), made.updated_at).expect("is live").task;
-        store.commit(&ended, Records::changed(&event, &ended, &By::host())).await.expect("commits")
-    }))
-    .await;
+    let made = join_all((0..tasks).map(|_| created(store, task(&owner("a"))))).await;
+    join_all(made.iter().map(|made| finish(store, made, result()))).await;
 }
 
 /// A store with so many ended tasks, whose log is empty.

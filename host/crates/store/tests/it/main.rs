@@ -4,6 +4,7 @@
 mod contract;
 mod encryption;
 mod journals;
+mod keys;
 mod log_pages;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -6,26 +6,53 @@
 mod server;
 
 mod backup;
-mod journals;
 mod resealing;
 mod strangers;
 mod timelines;
 
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, Keyring, PostgresOptions, PostgresStore};
+use toolyard_store_contract::leases::LEASE;
 use toolyard_store_contract::{Fixture, Host, ManualClock, START};
 
-const LEASE: Duration = Duration::from_secs(15);
+/// A separate schema.
+struct Schema {
+    server: &'static server::Server,
+    name: String,
+    place: PostgresLocation,
+}
+
+impl Schema {
+    /// `None` without a server.
+    fn new() -> Option<Self> {
+        let server = server::shared()?;
+        let name = server.schema();
+        let place = PostgresLocation::parse(&server.address(), &name).expect("an address");
+        Some(Self { server, name, place })
+    }
+
+    /// A connection that belongs to no host.
+    async fn beside(&self) -> Client {
+        let client = connect(&self.server.address()).await;
+        client.batch_execute(&format!("SET search_path = {}", self.name)).await.expect("is set");
+        client
+    }
+}
+
+async fn connect(address: &str) -> Client {
+    let (client, driver) = tokio_postgres::connect(address, NoTls).await.expect("connects");
+    // It ends when its client is dropped.
+    tokio::spawn(async move { drop(driver.await) });
+    client
+}
 
 fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
-    let server = server::shared()?;
-    let schema = server.schema();
-    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
+    let schema = Schema::new()?;
+    let place = schema.place.clone();
     let options = PostgresOptions {
         lease: LEASE,
         readers: 4,
@@ -38,8 +65,8 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
     };
     // The tables are created first, so that a test clock can replace the server's.
     let first = open(&place, &options);
-    tokio::task::block_in_place(|| Handle::current().block_on(first.shut_down()));
-    let clock = clock(server, schema);
+    wait(first.shut_down());
+    let clock = clock(&schema);
     let open = move || {
         let store = open(&place, &options);
         let killed = store.clone();
@@ -55,43 +82,27 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
 }
 
 fn open(place: &PostgresLocation, options: &PostgresOptions) -> Arc<PostgresStore> {
-    let opened = PostgresStore::open(place.clone(), options.clone());
-    tokio::task::block_in_place(|| Handle::current().block_on(opened)).expect("opens")
+    wait(PostgresStore::open(place.clone(), options.clone())).expect("opens")
+}
+
+/// Waits in a function that is not async.
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| Handle::current().block_on(work))
 }
 
 /// From here on, the test sets the server's clock in this schema.
-fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
-    let (set, sets) = mpsc::channel::<(i64, mpsc::Sender<()>)>();
-    let address = server.address();
-    let keeps = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async move {
-            let (client, driver) = tokio_postgres::connect(&address, NoTls).await.expect("connects");
-            let driving = tokio::spawn(driver);
-            let replaced = format!(
-                "SET search_path = {schema};
-                 CREATE TABLE manual_clock (now bigint NOT NULL);
-                 INSERT INTO manual_clock VALUES ({START});
-                 CREATE OR REPLACE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
-                     $$ SELECT now FROM manual_clock $$"
-            );
-            client.batch_execute(&replaced).await.expect("replaces the clock");
-            while let Ok((now, done)) = sets.recv() {
-                client.execute("UPDATE manual_clock SET now = $1", &[&now]).await.expect("sets the clock");
-                let _ = done.send(());
-            }
-            drop(client);
-            drop(driving.await);
-        });
+fn clock(schema: &Schema) -> Arc<ManualClock> {
+    let client = wait(schema.beside());
+    let replaced = format!(
+        "CREATE TABLE manual_clock (now bigint NOT NULL);
+         INSERT INTO manual_clock VALUES ({START});
+         CREATE OR REPLACE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
+             $$ SELECT now FROM manual_clock $$"
+    );
+    wait(client.batch_execute(&replaced)).expect("replaces the clock");
+    let tell = move |now: i64| {
+        wait(client.execute("UPDATE manual_clock SET now = $1", &[&now])).expect("sets the clock");
     };
-    std::thread::Builder::new().name("clock".into()).spawn(keeps).expect("a thread");
-    let tell = move |now| {
-        let (done, is_done) = mpsc::channel();
-        set.send((now, done)).expect("the clock lives");
-        is_done.recv().expect("the clock is set");
-    };
-    // The test clock is active once the first setting has been accepted.
-    tell(START);
     ManualClock::telling(START, Box::new(tell))
 }
 
@@ -120,11 +131,5 @@ mod encrypted {
 mod leased {
     use super::*;
 
-    toolyard_store_contract::lease_tests!(
-        match fixture(None, false) {
-            Some(fixture) => fixture,
-            None => return,
-        },
-        LEASE
-    );
+    toolyard_store_contract::lease_tests! { match fixture(None, false) { Some(fixture) => fixture, None => return } }
 }

@@ -1,6 +1,7 @@
 //! Faults of the disk and of the file: the error for the caller, the state afterwards, and the
 //! recovery without help once the fault is gone.
 
+use crate::whole;
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
@@ -135,46 +136,22 @@ async fn works_again(store: &Arc<SqliteStore>, mut kept: HashMap<TaskId, Task>, 
     holds(&open(folder), &kept).await;
 }
 
-fn whole(folder: &Path) {
-    let file = Connection::open(folder.join(FILE)).expect("opens");
-    let check: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checks");
-    assert_eq!(check, "ok");
-}
-
 #[tokio::test]
-async fn a_disk_without_space_refuses_what_does_not_fit_and_goes_on_when_there_is_some() {
-    let Some(disk) =
-        Disk::of("2m", "a_disk_without_space_refuses_what_does_not_fit_and_goes_on_when_there_is_some")
-    else {
-        return;
-    };
+async fn a_disk_that_fills_up_keeps_all_that_was_acknowledged_and_goes_on_when_there_is_space() {
+    let test = "a_disk_that_fills_up_keeps_all_that_was_acknowledged_and_goes_on_when_there_is_space";
+    let Some(disk) = Disk::of("3m", test) else { return };
     let store = open(&disk.folder());
-    let number = fs::metadata(disk.folder().join(FILE)).expect("is there").ino();
-    let first = created(&*store, task(&owner("a"))).await;
-    // A foreign file occupies most of the file system.
-    let ballast = disk.0.join("ballast");
-    let error = fs::write(&ballast, vec![1; 4 << 20]).expect_err("there is less space");
-    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
-    let refused = store.create(large(), AMPLE, Records::default()).await;
-    assert!(unavailable(&refused), "{refused:?}");
-    assert!(store.check().await.is_err());
-    fs::remove_file(&ballast).expect("removes");
-    eventually("it is ready again", async || store.check().await.is_ok()).await;
-    let mut kept = HashMap::from([(first.id, first)]);
-    holds(&store, &kept).await;
-    let made = created(&*store, large()).await;
-    kept.insert(made.id, made);
-    holds(&store, &kept).await;
-    assert_eq!(fs::metadata(disk.folder().join(FILE)).expect("is there").ino(), number, "the same file");
-}
-
-#[tokio::test]
-async fn a_disk_that_fills_up_keeps_all_that_was_acknowledged() {
-    let Some(disk) = Disk::of("3m", "a_disk_that_fills_up_keeps_all_that_was_acknowledged") else { return };
-    let store = open(&disk.folder());
+    let number = || fs::metadata(disk.folder().join(FILE)).expect("is there").ino();
+    let before = number();
     let kept = fill(&store).await;
+    let ballast = disk.0.join("ballast");
+    fs::write(&ballast, vec![1; 4 << 20]).expect_err("there is less space");
+    assert!(unavailable(&store.create(large(), AMPLE, Records::default()).await));
+    assert!(store.check().await.is_err(), "it is not ready");
+    fs::remove_file(&ballast).expect("removes");
     disk.remount("size=9m");
     works_again(&store, kept, &disk.folder()).await;
+    assert_eq!(number(), before, "the same file");
 }
 
 #[tokio::test]
@@ -286,12 +263,21 @@ async fn right_or_refused(store: &SqliteStore, made: &[Task], damage: &str) -> u
     refused
 }
 
+/// So many tasks, every ninth with long arguments and every other one ended.
 async fn many(store: &SqliteStore, count: usize) -> Vec<Task> {
     let mut made = Vec::new();
     for number in 0..count {
         let new = if number % 9 == 0 { large() } else { task(&owner("a")) };
         let new = created(store, new).await;
         made.push(if number % 2 == 0 { finish(store, &new, result()).await } else { new });
+    }
+    made
+}
+
+async fn many_created(store: &SqliteStore, count: usize) -> Vec<Task> {
+    let mut made = Vec::new();
+    for _ in 0..count {
+        made.push(created(store, task(&owner("a"))).await);
     }
     made
 }
@@ -395,10 +381,7 @@ async fn a_beginning_is_there(folder: &Path, made: &[Task], damage: &str) -> usi
 async fn a_log_that_was_cut_short_or_damaged_is_followed_up_to_there() {
     let folder = folder();
     let store = open(folder.path());
-    let mut made = Vec::new();
-    for _ in 0..120 {
-        made.push(created(&*store, task(&owner("a"))).await);
-    }
+    let made = many_created(&store, 120).await;
     let length = fs::metadata(folder.path().join(LOG)).expect("is there").len();
     let all = crashed(folder.path());
     assert_eq!(a_beginning_is_there(all.path(), &made, "all of the log").await, made.len());
@@ -429,10 +412,7 @@ async fn a_log_that_was_cut_short_or_damaged_is_followed_up_to_there() {
 async fn a_log_that_is_cut_while_the_file_is_open_gives_no_wrong_answer() {
     let folder = folder();
     let store = open(folder.path());
-    let mut made = Vec::new();
-    for _ in 0..60 {
-        made.push(created(&*store, task(&owner("a"))).await);
-    }
+    let made = many_created(&store, 60).await;
     let log = fs::File::options().write(true).open(folder.path().join(LOG)).expect("opens");
     let length = log.metadata().expect("is there").len();
     log.set_len(length / 2).expect("cuts");

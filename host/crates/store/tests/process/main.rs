@@ -4,3 +4,10 @@
 mod faults;
 mod kills;
 mod migrations;
+
+/// Checks the whole file.
+fn whole(folder: &std::path::Path) {
+    let file = rusqlite::Connection::open(folder.join("toolyard.sqlite")).expect("opens");
+    let check: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checks");
+    assert_eq!(check, "ok");
+}

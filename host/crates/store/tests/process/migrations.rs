@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store::{Backend, SqliteOpenError, SqliteOptions, SqliteStore};
-use toolyard_store_contract::{AMPLE, ManualClock, START, change, owner, remove, result, task};
+use toolyard_store::{Backend, SqliteOptions, SqliteStore};
+use toolyard_store_contract::{
+    AMPLE, ManualClock, START, applied, finish, owner, read, remove, result, task,
+};
 use toolyard_task::audit::AuditStore;
 use toolyard_task::grant::{GrantStore, Verdict};
 use toolyard_task::journal::JournalStore;
@@ -61,10 +63,6 @@ fn id(number: u128) -> TaskId {
     ))
 }
 
-async fn read(store: &SqliteStore, number: u128) -> Task {
-    store.read(id(number), None).await.expect("reads").unwrap_or_else(|| panic!("task {number}")).task
-}
-
 /// All statements that create the tables and indexes.
 fn made_of(folder: &Path) -> BTreeSet<String> {
     let file = Connection::open(folder.join(FILE)).expect("opens");
@@ -82,12 +80,14 @@ async fn every_older_file_is_brought_forward_with_all_that_is_in_it() {
         let store = open(folder.path());
         tasks_are_as_they_were(&store).await;
         the_rest_is_as_it_was(&store, schema).await;
+        let file = Connection::open(folder.path().join(FILE)).expect("opens");
+        let longest: i64 =
+            file.query_row("SELECT longest FROM span", [], |row| row.get(0)).expect("is there");
+        assert_eq!(longest, 60_000, "schema {schema}: the longest time from a creation to a change");
         what_is_there_goes_on(&store).await;
         store.shut_down().await;
         assert_eq!(made_of(folder.path()), made_of(new.path()), "schema {schema}");
-        let file = Connection::open(folder.path().join(FILE)).expect("opens");
-        let check: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checks");
-        assert_eq!(check, "ok", "schema {schema}");
+        crate::whole(folder.path());
     }
 }
 
@@ -102,7 +102,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
         (7, TaskStatus::Cancelled),
     ];
     for (number, status) in statuses {
-        let found = read(store, number).await;
+        let found = read(store, id(number)).await;
         assert_eq!((found.status(), found.id), (status, id(number)));
         let long = matches!(number, 2 | 4);
         match long {
@@ -111,19 +111,21 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
         }
         assert_eq!(found.client_capabilities.as_str(), r#"{"elicitation" : {}}"#);
     }
-    let asked = read(store, 2).await;
+    let asked = read(store, id(2)).await;
     assert_eq!(asked.owner, Owner::Session(SessionId(SESSION.into())));
     assert!(asked.effects && asked.started_at == Some(Timestamp(START + 1)));
     let answer = asked.questions[0].answer.as_ref().expect("was answered").as_ref().expect("with a form");
     assert_eq!(answer.as_str(), r#"{"action":"accept", "content":{"name":"Ann"}}"#);
     assert_eq!(asked.open_questions().map(|question| question.key.as_str()).collect::<Vec<_>>(), ["sure"]);
     let ended = |task: Task| task.outcome.expect("has ended");
-    let Outcome::Result { is_error: false, result } = ended(read(store, 3).await) else { panic!("a result") };
+    let Outcome::Result { is_error: false, result } = ended(read(store, id(3)).await) else {
+        panic!("a result")
+    };
     assert_eq!(result.as_str(), r#"{ "content" : [] }"#);
-    assert!(matches!(ended(read(store, 4).await), Outcome::Result { is_error: true, .. }));
-    assert!(matches!(ended(read(store, 5).await), Outcome::Error(error) if error.message == "broke"));
-    assert_eq!(ended(read(store, 6).await), Outcome::Expired);
-    assert_eq!(ended(read(store, 7).await), Outcome::Cancelled);
+    assert!(matches!(ended(read(store, id(4)).await), Outcome::Result { is_error: true, .. }));
+    assert!(matches!(ended(read(store, id(5)).await), Outcome::Error(error) if error.message == "broke"));
+    assert_eq!(ended(read(store, id(6)).await), Outcome::Expired);
+    assert_eq!(ended(read(store, id(7)).await), Outcome::Cancelled);
     // The number of bytes kept for them, long arguments included.
     let kept = store.kept_bytes(Some(&owner("a"))).await.expect("answers");
     assert!((10_000..20_000).contains(&kept), "{kept} bytes");
@@ -181,9 +183,8 @@ async fn the_rest_is_as_it_was(store: &SqliteStore, schema: usize) {
 
 async fn what_is_there_goes_on(store: &SqliteStore) {
     let cancelled = Event::Cancelled { message: "by the test".into() };
-    change(store, id(1), &cancelled).await.expect("is there").expect("is live");
-    let finished = Event::Finished { fence: read(store, 2).await.fence, outcome: result(), message: None };
-    change(store, id(2), &finished).await.expect("is there").expect("is live");
+    applied(store, id(1), cancelled).await;
+    finish(store, &read(store, id(2)).await, result()).await;
     let new = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("creates");
     assert!(store.read(new.id, None).await.expect("reads").is_some());
     assert_eq!(remove(store, &[id(6), id(7)]).await, 1, "one is gone, one is not");
@@ -219,19 +220,4 @@ async fn several_processes_may_bring_one_file_forward_at_a_time() {
         let created = toolyard_task::store::ListQuery { owner: Some(owner("new")), after: None, limit: 9 };
         assert_eq!(store.list(&created).await.expect("lists").len(), 4);
     }
-}
-
-#[test]
-fn a_file_of_a_later_schema_is_refused_with_advice_and_left_as_it_is() {
-    let folder = sample(SAMPLES.len());
-    let path = folder.path().join(FILE);
-    let file = Connection::open(&path).expect("opens");
-    file.pragma_update(None, "user_version", 4_711).expect("sets");
-    drop(file);
-    let before = std::fs::read(&path).expect("reads");
-    let refused = SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)));
-    let error = refused.err().expect("is refused");
-    assert!(matches!(error, SqliteOpenError::Newer { found: 4_711, .. }), "{error:?}");
-    assert!(error.to_string().contains("use the release that upgraded it"), "{error}");
-    assert!(std::fs::read(&path).expect("reads") == before, "it was changed");
 }

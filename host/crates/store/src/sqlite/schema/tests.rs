@@ -10,27 +10,6 @@ fn first_schema(path: &Path) -> Connection {
 }
 
 #[test]
-fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(FILE);
-    let first = first_schema(&path);
-    for (id, created, updated) in [(1, 100, 100), (2, 100, 7_100), (3, 9_000, 9_500)] {
-        let sql = "INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record)
-                   VALUES (CAST(?1 AS BLOB), 'a', 1, ?2, ?3, 0, 1, 1, '{}')";
-        first.execute(sql, [id, created, updated]).expect("inserts");
-    }
-    drop(first);
-    let (_, brought) = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
-    let number = |sql: &str| brought.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("reads");
-    assert_eq!(number("SELECT longest FROM span"), 7_000);
-    assert_eq!(number("SELECT count(*) FROM task"), 3);
-    assert_eq!(number("SELECT count(*) FROM audit"), 0);
-    assert_eq!(number("SELECT count(*) FROM audit_log"), 1);
-    assert_eq!(number("SELECT count(*) FROM permission"), 0);
-    assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
-}
-
-#[test]
 fn an_upgrade_keeps_a_copy_of_the_file_that_only_its_owner_can_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
@@ -52,18 +31,6 @@ fn an_upgrade_keeps_a_copy_of_the_file_that_only_its_owner_can_read() {
 }
 
 #[test]
-fn a_file_that_cannot_be_copied_is_not_upgraded() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(FILE);
-    drop(first_schema(&path));
-    std::fs::create_dir_all(folder.path().join("toolyard.sqlite.schema-1/full")).expect("makes");
-    let refused = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect_err("refuses");
-    assert!(refused.to_string().starts_with("cannot keep a copy of "), "{refused}");
-    assert_eq!(version(&Connection::open(&path).expect("opens"), &path).expect("is ours"), 1);
-    assert!(!folder.path().join(PART).exists());
-}
-
-#[test]
 fn a_statement_is_planned_once_whatever_is_bound_to_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_, on) = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
@@ -76,47 +43,27 @@ fn a_statement_is_planned_once_whatever_is_bound_to_it() {
     assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
 }
 
-const FOLDER: &str = "TOOLYARD_STORE_SCHEMA_FOLDER";
-
-/// A process that is killed after it has upgraded a file as far as it reports, without a commit;
-/// without a folder, this test does nothing.
 #[test]
-fn process() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    let path = PathBuf::from(folder).join(FILE);
-    let mut connection = connection(&path, Duration::from_secs(1)).expect("opens");
-    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate).expect("begins");
-    for migration in &MIGRATIONS[1..] {
-        step.execute_batch(migration).expect("brings forward");
-    }
-    step.pragma_update(None, "user_version", MIGRATIONS.len() as i64).expect("sets");
-    // More than the cache can hold, so that pages of the transaction are in the log.
-    step.execute_batch("CREATE TABLE large (a); INSERT INTO large VALUES (zeroblob(40000000))")
-        .expect("writes");
-    println!("\n> brought forward");
-    std::thread::park();
-}
-
-#[test]
-fn a_kill_in_the_middle_leaves_the_old_schema_and_the_next_start_brings_it_forward() {
-    use std::io::{BufRead as _, BufReader};
+fn an_upgrade_that_fails_leaves_the_old_schema_and_the_next_start_brings_it_forward() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(FILE);
+    let (path, copy) = (folder.path().join(FILE), folder.path().join("toolyard.sqlite.schema-1"));
     drop(first_schema(&path));
-    let mut process = std::process::Command::new(std::env::current_exe().expect("is known"));
-    process.args(["--exact", "sqlite::schema::tests::process", "--nocapture"]).env(FOLDER, folder.path());
-    let mut child = process.stdout(std::process::Stdio::piped()).spawn().expect("starts");
-    let lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
-    let said = lines.map_while(Result::ok).find(|line| line.starts_with("> "));
-    assert_eq!(said.as_deref(), Some("> brought forward"));
-    child.kill().expect("SIGKILL");
-    child.wait().expect("ends");
-    let log = std::fs::metadata(folder.path().join("toolyard.sqlite-wal")).expect("is there");
-    assert!(log.len() > 10_000_000, "what was done is in the log, without its commit: {}", log.len());
+    let open = || prepare(folder.path(), Duration::from_secs(1), &Sealing::default());
+    std::fs::create_dir_all(copy.join("full")).expect("makes");
+    let refused = open().expect_err("the file cannot be copied");
+    assert!(refused.to_string().starts_with("cannot keep a copy of "), "{refused}");
+    assert!(!folder.path().join(PART).exists());
+    std::fs::remove_dir_all(&copy).expect("removes");
     let old = Connection::open(&path).expect("opens");
     assert_eq!(version(&old, &path).expect("is ours"), 1);
+    old.execute_batch("CREATE TABLE journal (a)").expect("creates");
     drop(old);
-    let (_, brought) = prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
+    open().expect_err("a late step meets a table of its name");
+    let old = Connection::open(&path).expect("opens");
+    assert_eq!(version(&old, &path).expect("is ours"), 1);
+    assert!(old.prepare("SELECT * FROM span").is_err(), "half of what was done is there");
+    old.execute_batch("DROP TABLE journal").expect("removes");
+    drop(old);
+    let (_, brought) = open().expect("opens");
     assert_eq!(version(&brought, &path).expect("is ours"), MIGRATIONS.len() as i64);
-    assert!(brought.prepare("SELECT * FROM large").is_err(), "half of what was done is there");
 }

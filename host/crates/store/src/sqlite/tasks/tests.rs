@@ -1,6 +1,6 @@
 use super::*;
 use crate::encryption::Sealing;
-use crate::sqlite::schema;
+use crate::sqlite::{SqliteOptions, schema};
 use std::time::Duration;
 use toolyard_store_contract::{ManualClock, START};
 
@@ -35,14 +35,10 @@ fn every_statement_finds_its_rows_through_an_index_and_none_sorts() {
 #[test]
 fn a_file_of_this_schema_is_not_written_to_when_it_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
-    let open = || drop(super::super::SqliteStore::open(folder.path(), options()).expect("opens"));
-    let options_file = folder.path().join("toolyard.sqlite");
-    open();
-    let before = std::fs::read(&options_file).expect("is there");
-    open();
-    assert!(std::fs::read(&options_file).expect("is there") == before);
-}
-
-fn options() -> crate::sqlite::SqliteOptions {
-    crate::sqlite::SqliteOptions::new(ManualClock::at(START))
+    let opened = || {
+        drop(SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START))).expect("opens"));
+        std::fs::read(folder.path().join("toolyard.sqlite")).expect("is there")
+    };
+    let before = opened();
+    assert!(opened() == before);
 }

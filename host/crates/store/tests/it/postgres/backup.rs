@@ -1,23 +1,21 @@
 //! Copies of a schema.
 
-use super::server;
+use super::Schema;
+use crate::keys::Place as _;
 use std::collections::BTreeSet;
-use toolyard_store::postgres::{PostgresLocation, backup};
-use toolyard_store::{Backend, PostgresOptions, PostgresStore};
+use toolyard_store::postgres::backup;
 
 /// A table that a later schema adds must be copied, or be one of those that never hold a row.
 #[tokio::test]
 async fn every_table_and_sequence_of_a_schema_is_in_its_copy() {
-    let Some(server) = server::shared() else { return };
-    let schema = server.schema();
-    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
-    let store = PostgresStore::open(place.clone(), PostgresOptions::default()).await.expect("opens");
-    store.shut_down().await;
+    let Some(schema) = Schema::new() else { return };
+    schema.open(&[]).await.shut_down().await;
     let folder = tempfile::tempdir().expect("a folder");
-    let copied = backup::copy(&place, folder.path()).await.expect("copies");
+    let copied = backup::copy(&schema.place, folder.path()).await.expect("copies");
     assert!(copied.is_current);
-    let all = server.ask(&format!(
-        "SELECT relname || '.' || relkind::text FROM pg_class WHERE relkind IN ('r', 'S') AND relnamespace = '{schema}'::regnamespace"
+    let all = schema.server.ask(&format!(
+        "SELECT relname || '.' || relkind::text FROM pg_class WHERE relkind IN ('r', 'S') AND relnamespace = '{}'::regnamespace",
+        schema.name
     ));
     let mut all: BTreeSet<String> = all.lines().map(|line| line.replace(".r", ".copy")).collect();
     for never_filled in ["turn_room", "turn_key", "turn_reseal", "toolyard_version"] {

@@ -1,10 +1,11 @@
 //! Other roles of the same database: the host does not use objects that they created or may change,
 //! and they cannot block a host.
 
+use super::connect;
 use super::server::{self, Server};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{Backend, PostgresOptions, PostgresStore};
 use toolyard_store_contract::{AMPLE, owner, task};
@@ -48,9 +49,11 @@ impl Roles {
     }
 
     async fn connect(&self, role: &str) -> Client {
-        let (client, driver) = tokio_postgres::connect(&self.address(role), NoTls).await.expect("connects");
-        tokio::spawn(async move { drop(driver.await) });
-        client
+        connect(&self.address(role)).await
+    }
+
+    fn place(&self) -> PostgresLocation {
+        PostgresLocation::parse(&self.address(&self.host), &self.schema).expect("an address")
     }
 
     async fn run(&self, role: &str, sql: &str) {
@@ -63,9 +66,8 @@ impl Roles {
     }
 
     async fn start(&self, wait: Duration) -> Result<(), PostgresOpenError> {
-        let place = PostgresLocation::parse(&self.address(&self.host), &self.schema)?;
         let options = PostgresOptions { readers: 1, start_wait: wait, ..PostgresOptions::default() };
-        PostgresStore::open(place, options).await?.shut_down().await;
+        PostgresStore::open(self.place(), options).await?.shut_down().await;
         Ok(())
     }
 
@@ -191,10 +193,8 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
         let ends = [", if you know", ", or use a database"].into_iter().find_map(|words| mended.find(words));
         let statement = &mended[..ends.unwrap_or(mended.len())];
         roles.operator(statement).await;
-        roles
-            .start(Duration::from_secs(30))
-            .await
-            .unwrap_or_else(|error| panic!("{harm}: {statement}: {error}"));
+        let started = roles.start(Duration::from_secs(30)).await;
+        started.unwrap_or_else(|error| panic!("{harm}: {statement}: {error}"));
     }
     roles.operator("DROP EVENT TRIGGER watch").await;
 }
@@ -236,8 +236,7 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     }
     let began = Instant::now();
     roles.opens().await;
-    let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
-    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
+    let store = PostgresStore::open(roles.place(), PostgresOptions::default()).await.expect("opens");
     // Near a quota, hosts create tasks one at a time.
     let quota = Quota { per_owner: 2, ..AMPLE };
     store.create(task(&owner("a")), quota, Records::default()).await.expect("there is room");
@@ -292,26 +291,4 @@ async fn hosts_that_start_at_the_same_time_all_start() {
             started.expect("starts");
         }
     }
-}
-
-/// The tables of the previous release are upgraded with their content.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
-    let Some(roles) = Roles::new().await else { return };
-    let older = concat!(
-        "CREATE SCHEMA SPACE; SET search_path = SPACE;
-         CREATE TABLE toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
-         INSERT INTO toolyard_version VALUES (true, 1);",
-        include_str!("../../../src/postgres/schema/1.sql"),
-    );
-    roles.run(&roles.host.clone(), older).await;
-    let made =
-        "SET search_path = SPACE; INSERT INTO key VALUES ('cursor', 1, decode(repeat('07', 32), 'hex'), 5)";
-    roles.run(&roles.host.clone(), made).await;
-    let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
-    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
-    assert_eq!(store.keys(KeyUse::Cursor).await.expect("reads")[0].secret, [7; 32]);
-    let made = store.create(task(&owner("a")), AMPLE, Records::default()).await.expect("is created");
-    assert!(store.read(made.id, None).await.expect("reads").is_some());
-    store.shut_down().await;
 }
