@@ -3,18 +3,24 @@
 //! the same disk; and the cost of audit entries. The speed of a disk drifts, so the cases take
 //! turns in several rounds, and the ratios within a round are the result.
 //!
+//! With `STORED=250000`, instead: the same beside an empty store, and beside so many ended tasks with their timelines.
+//!
 //! `cargo bench -p toolyard-store --bench commit`; `TMPDIR` names the disk.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
 use toolyard_store::{Backend, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
 use toolyard_task::audit::{AuditStore as _, By, Entry};
-use toolyard_task::{Event, TaskStore, apply};
+use toolyard_task::store::Records;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Clock, Event, TaskStore, apply};
 
 /// How often each case is measured; the result is the median.
 const ROUNDS: usize = 5;
@@ -60,6 +66,9 @@ fn main() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
+    if let Ok(stored) = std::env::var("STORED") {
+        return runtime.block_on(beside_stored(stored.parse().expect("a number")));
+    }
     let rounds: Vec<Round> = (0..ROUNDS).map(|_| round(&runtime)).collect();
     let median = |figure: &dyn Fn(&Round) -> f64| {
         let mut all: Vec<f64> = rounds.iter().map(figure).collect();
@@ -147,6 +156,133 @@ async fn lane(store: &Arc<SqliteStore>, client: usize, until: Instant) -> Vec<Du
         note(created);
     }
     taken
+}
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// A store with so many ended tasks.
+struct Filled {
+    store: Arc<SqliteStore>,
+    folder: tempfile::TempDir,
+}
+
+/// The figures of one store in one round.
+struct Beside {
+    tasks_a_second: f64,
+    /// From the creation of the first of 200 tasks until the last has ended.
+    burst_ms: f64,
+    /// Pages of the log that the burst wrote, for each of its tasks.
+    pages: f64,
+}
+
+/// Creates and ends tasks in an empty store and beside stored ones, in turns.
+async fn beside_stored(stored: u32) {
+    let begun = Instant::now();
+    let (empty, full) = (filled(0).await, filled(stored).await);
+    let mut out = std::io::stdout().lock();
+    let mut print = |line: String| writeln!(out, "{line}").expect("stdout takes it");
+    print(format!("{stored} tasks were stored in {:.0} s", begun.elapsed().as_secs_f64()));
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push((beside(&empty).await, beside(&full).await));
+    }
+    let median = |figure: &dyn Fn(&(Beside, Beside)) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(figure).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    print(format!("{:>24} {:>10} {:>10} {:>8}", "medians", "empty", "beside", "times"));
+    for (name, figure) in [
+        ("tasks a second", (|it| it.tasks_a_second) as fn(&Beside) -> f64),
+        ("pages of log a task", |it| it.pages),
+        ("burst of 200 tasks, ms", |it| it.burst_ms),
+    ] {
+        print(format!(
+            "{name:>24} {:>10.1} {:>10.1} {:>8.2}",
+            median(&|(empty, _)| figure(empty)),
+            median(&|(_, full)| figure(full)),
+            median(&|(empty, full)| figure(full) / figure(empty)),
+        ));
+    }
+    for Filled { store, .. } in [empty, full] {
+        store.shut_down().await;
+    }
+}
+
+async fn filled(stored: u32) -> Filled {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(folder.path(), SqliteOptions::new(Arc::new(SystemClock))).expect("opens");
+    let left = Arc::new(AtomicU32::new(stored));
+    in_lanes(&store, 64, move || {
+        left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    })
+    .await;
+    Filled { store, folder }
+}
+
+async fn beside(Filled { store, folder }: &Filled) -> Beside {
+    let until = Instant::now() + EACH;
+    let done = Arc::new(AtomicU32::new(0));
+    let counted = done.clone();
+    in_lanes(store, 64, move || {
+        let goes_on = Instant::now() < until;
+        counted.fetch_add(u32::from(goes_on), Ordering::Relaxed);
+        goes_on
+    })
+    .await;
+    let tasks_a_second = f64::from(done.load(Ordering::Relaxed)) / EACH.as_secs_f64();
+    checkpoint(folder.path());
+    let (begun, left) = (Instant::now(), Arc::new(AtomicU32::new(200)));
+    in_lanes(store, 200, move || {
+        left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    })
+    .await;
+    let burst_ms = begun.elapsed().as_secs_f64() * 1e3;
+    Beside { tasks_a_second, pages: pages_of_log(folder.path()) / 200.0, burst_ms }
+}
+
+/// Creates and ends tasks with their timelines, each lane while `goes_on`.
+async fn in_lanes(
+    store: &Arc<SqliteStore>,
+    lanes: usize,
+    goes_on: impl Fn() -> bool + Clone + Send + 'static,
+) {
+    let mut running = JoinSet::new();
+    for client in 0..lanes {
+        let (store, goes_on) = (store.clone(), goes_on.clone());
+        running.spawn(async move {
+            let owner = owner(&format!("client {}", client % 8));
+            while goes_on() {
+                let new = task(&owner);
+                let records = Records::created(&new, &By::client());
+                let made = store.create(new, AMPLE, records).await.expect("creates");
+                let event = Event::Finished { fence: made.fence, outcome: result(), message: None };
+                let ended = apply(&made, event.clone(), made.updated_at).expect("is live").task;
+                let records = Records::changed(&event, &ended, &By::host());
+                store.commit(&ended, records).await.expect("commits");
+            }
+        });
+    }
+    running.join_all().await;
+}
+
+/// Copies the log back and empties it.
+fn checkpoint(folder: &Path) {
+    let on = rusqlite::Connection::open(folder.join("toolyard.sqlite")).expect("opens");
+    on.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("copies");
+}
+
+fn pages_of_log(folder: &Path) -> f64 {
+    let log = std::fs::metadata(folder.join("toolyard.sqlite-wal")).expect("is there").len();
+    // A page has a header of 24 bytes.
+    (log / (4096 + 24)) as f64
 }
 
 /// The host's export of audit entries, without writing them to a file.
