@@ -36,35 +36,6 @@ async fn call(session: &Session, name: &str, arguments: Value) -> Value {
     result["structuredContent"].clone()
 }
 
-/// Arguments of `node_invoke` of version 0.5: nested records, in which most fields are options.
-fn invocation(input: &str) -> Value {
-    let tenant = json!({
-        "env": "dev", "tenant": "a", "tenant-id": "a", "attempt": 1,
-        "attributes": [["language", "Ελληνικά"]], "deadline-ms": "9007199254740993",
-    });
-    json!({"ctx": {"tenant": tenant, "flow-id": "f"}, "op": "handle_message", "input": input})
-}
-
-#[tokio::test]
-#[ignore = "nightly: packages"]
-async fn a_component_of_the_crate_greentic_component_answers_calls() {
-    let Some((_host, session)) = host_of("node-0-5").await else { return };
-    let expected =
-        ["node_get-manifest", "node_invoke", "node_invoke-stream", "node_on-start", "node_on-stop"];
-    assert_eq!(session.tool_names().await, expected);
-    let manifest = call(&session, "node_get-manifest", json!({})).await;
-    let manifest: Value =
-        serde_json::from_str(manifest["result"].as_str().expect("a text")).expect("which is JSON");
-    assert_eq!(manifest["component"]["name"], "Contract Fixture");
-    let ok = call(&session, "node_invoke", invocation(r#"{"message":"hello"}"#)).await;
-    assert_eq!(ok, json!({"result": {"ok": "{}"}}));
-    let refused = call(&session, "node_invoke", invocation("null")).await;
-    assert_eq!(refused["result"]["err"]["code"], "INVALID_INPUT");
-    assert_eq!(refused["result"]["err"]["retryable"], false);
-    let streamed = call(&session, "node_invoke-stream", invocation(r#"{"message":"hello"}"#)).await;
-    assert_eq!(streamed, json!({"result": ["done"]}));
-}
-
 #[tokio::test]
 #[ignore = "nightly: packages"]
 async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_runs_as_a_task() {

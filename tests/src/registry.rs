@@ -10,11 +10,6 @@ use tempfile::TempDir;
 /// It answers within this time, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The user and the password of a registry that demands them.
-pub const USER: (&str, &str) = ("ada", "lovelace");
-
-const HTPASSWD: &str = "ada:$2b$04$vWXN7PQAbQeDlmG1bQZWau//eptL//EwbUbsDqU2uGwUoC0wJA0Tq\n";
-
 /// A running registry.
 #[derive(Debug)]
 pub struct RegistryServer {
@@ -43,29 +38,14 @@ impl RegistryServer {
     /// # Panics
     /// In CI, if it is not installed; anywhere, if it does not start.
     pub fn start() -> Option<Self> {
-        Self::start_with("", tempfile::tempdir().expect("a folder"))
-    }
-
-    /// Starts a registry that admits [`USER`] only.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    pub fn start_private() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
-        let users = folder.path().join("htpasswd");
-        std::fs::write(&users, HTPASSWD).expect("writes");
-        let auth = format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", users.display());
-        Self::start_with(&auth, folder)
-    }
-
-    fn start_with(auth: &str, folder: TempDir) -> Option<Self> {
         let program = program("docker-registry")?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|free| free.local_addr())
             .expect("a port")
             .port();
         let config = format!(
-            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n{auth}",
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n",
             folder.path().join("images").display()
         );
         let file = folder.path().join("config.yml");
