@@ -24,7 +24,7 @@ const KEY: &str = "demo-key-1234";
 
 /// The names of the cells, in the order of the table.
 const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service \
-    | two requests at once | image | files and a form | declined \
+    | two requests at once | image | files and a form \
     | structured output from types | recorded cases without a network \
     | a task that continues with a state | a state that is refused";
 
@@ -45,7 +45,6 @@ async fn run(cell: &str, stage: &Stage, language: &str) -> Met {
         "two requests at once" => return compares_two_cities(stage, language).await,
         "image" => draws_a_picture(stage, language).await,
         "files and a form" => sorts_files_as_the_person_says(stage, language).await,
-        "declined" => leaves_all_if_the_person_declines(stage, language).await,
         "structured output from types" => fits_its_schema(stage, language).await,
         "recorded cases without a network" => passes_its_cases(language).await,
         "a task that continues with a state" => continues_with_a_state(stage, language).await,
@@ -163,15 +162,6 @@ async fn sorts_files_as_the_person_says(stage: &Stage, language: &str) {
     assert!(!inbox.join("bill.txt").exists());
     let empty = stage.session.call(&format!("{language}_triage"), json!({})).await;
     assert_eq!((text(&empty).as_str(), &empty["isError"]), ("the inbox is empty", &json!(false)), "{empty}");
-}
-
-async fn leaves_all_if_the_person_declines(stage: &Stage, language: &str) {
-    let result = stage.triage(language, &["letter.txt"], json!({"action": "decline"})).await;
-    assert_eq!(result["isError"], true, "{result}");
-    assert!(text(&result).contains("nothing was sorted: you gave no answer"), "{result}");
-    let letter = stage.inbox(language).join("letter.txt");
-    assert!(letter.is_file());
-    std::fs::remove_file(letter).expect("removed");
 }
 
 async fn fits_its_schema(stage: &Stage, language: &str) {

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests, schema};
+use toolyard_tests::{Session, guests, schema};
 
 /// The component, if its package was fetched. The package is optional on a developer's machine and required
 /// in CI.
@@ -17,12 +17,6 @@ fn component(name: &str) -> Option<PathBuf> {
         schema::skipped(&format!("the published component {name} is not there: run `make published`"));
     }
     is_there.then_some(path)
-}
-
-/// A host with one of them, without a manifest.
-async fn host_of(name: &str) -> Option<(Host, Session)> {
-    let (host, session) = Setup::new().with(&[component(name)?]).open().await;
-    Some((host, session))
 }
 
 /// Calls a tool; its result matches the tool's output schema.
@@ -39,7 +33,8 @@ async fn call(session: &Session, name: &str, arguments: Value) -> Value {
 #[tokio::test]
 #[ignore = "nightly: packages"]
 async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_runs_as_a_task() {
-    let Some((_host, session)) = host_of("node-0-6").await else { return };
+    let Some(node) = component("node-0-6") else { return };
+    let (_host, session) = Setup::new().with(&[node]).open().await;
     assert_eq!(session.tool_names().await, ["node_describe", "node_invoke"]);
     let described = call(&session, "node_describe", json!({})).await;
     assert_eq!((&described["name"], &described["version"]), (&json!("contract-fixture"), &json!("0.1.0")));

@@ -1,8 +1,7 @@
 //! A registry of OCI images for tests: Debian's docker-registry, with its own folder and port. It ends with the value.
 
-use crate::guests;
+use crate::{guests, schema};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -18,28 +17,18 @@ pub struct RegistryServer {
     _folder: TempDir,
 }
 
-/// The program that `tests/registry/install.sh` unpacks; `None` if it could not.
-///
-/// # Panics
-/// In CI, if it is not there.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let program = guests::root().join("target/registry/bin").join(name);
-    if program.exists() {
-        return Some(program);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{name} is not there (tests/registry/install.sh)");
-    eprintln!("SKIPPED: {name} is not there (tests/registry/install.sh)");
-    None
-}
-
 impl RegistryServer {
     /// Starts a registry without authentication; `None` if it is not installed, which is printed.
     ///
     /// # Panics
     /// In CI, if it is not installed; anywhere, if it does not start.
     pub fn start() -> Option<Self> {
+        let program = guests::root().join("target/registry/bin/docker-registry");
+        if !program.exists() {
+            schema::skipped("docker-registry is not there: run tests/registry/install.sh");
+            return None;
+        }
         let folder = tempfile::tempdir().expect("a folder");
-        let program = program("docker-registry")?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|free| free.local_addr())
             .expect("a port")
@@ -61,14 +50,9 @@ impl RegistryServer {
         Some(registry)
     }
 
-    /// Its name and port.
-    pub fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
     /// The address of a repository with its tag in it.
     pub fn address(&self, repository: &str) -> String {
-        format!("oci://{}/{repository}", self.host())
+        format!("oci://127.0.0.1:{}/{repository}", self.port)
     }
 }
 

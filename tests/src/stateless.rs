@@ -63,13 +63,8 @@ pub fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {
         true => text.to_owned(),
-        false => in_base64(text),
+        false => format!("=?base64?{}?=", STANDARD.encode(text)),
     }
-}
-
-/// The base64 form of a value that a header cannot hold as plain text.
-fn in_base64(text: &str) -> String {
-    format!("=?base64?{}?=", STANDARD.encode(text))
 }
 
 /// A sender of requests: only a port, capabilities and a token.
