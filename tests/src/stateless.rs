@@ -185,15 +185,10 @@ impl Client {
     /// # Panics
     /// If there is none.
     pub async fn reply(&self, request: &Request) -> Reply {
-        self.try_reply(request).await.expect("an answer")
-    }
-
-    /// As [`Client::reply`]; `None` if the host dies before the response.
-    pub async fn try_reply(&self, request: &Request) -> Option<Reply> {
-        let answer = self.try_send(request).await?;
+        let answer = self.send(request).await;
         let status = answer.status.as_u16();
-        let (message, notices) = answer.response().await?;
-        Some(Reply { status, message, notices })
+        let (message, notices) = answer.response().await.expect("an answer");
+        Reply { status, message, notices }
     }
 
     /// Sends a request; returns the whole response.
