@@ -4,11 +4,11 @@ use crate::audit::{actions, said_of};
 use crate::command_line::{err, out};
 use hyper::Method;
 use serde_json::{Value, json};
-use std::process::Stdio;
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::Connection;
+use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::stateless::everything;
-use toolyard_tests::{Host, Session};
+use toolyard_tests::{Host, Session, guests};
 
 /// The probe, whose `echo` needs an approval.
 fn setup() -> Setup {
@@ -24,22 +24,12 @@ async fn waiting(session: &Session, text: &str) -> String {
 
 /// Runs a command on a terminal of its own, and types this line into it.
 async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, String) {
-    let data = host.data();
-    let words: Vec<String> = [toolyard_tests::guests::binary().display().to_string()]
-        .into_iter()
-        .chain(["--data".to_owned(), data.display().to_string()])
-        .chain(args.iter().map(|arg| (*arg).to_owned()))
-        .map(|word| format!("'{word}'"))
-        .collect();
-    let mut script = tokio::process::Command::new("script");
-    script.args(["--quiet", "--return", "--command", &words.join(" "), "/dev/null"]);
-    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let mut child = script.spawn().expect("script of util-linux");
-    let mut stdin = child.stdin.take().expect("is piped");
-    tokio::io::AsyncWriteExt::write_all(&mut stdin, format!("{line}\n").as_bytes()).await.expect("typed");
-    let done = child.wait_with_output().await.expect("ends");
-    drop(stdin);
-    (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    let mut command = tokio::process::Command::new(guests::binary());
+    command.arg("--data").arg(host.data()).args(args);
+    let mut terminal = OnTerminal::start(command);
+    terminal.types(&format!("{line}\n"));
+    let (status, shown) = terminal.ended().await;
+    (status.code(), shown)
 }
 
 #[tokio::test]

@@ -101,6 +101,11 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["tools", "--log", "verbose"], "unknown level `verbose`"),
         (&["stdio", "--log", "info,debugg"], "unknown level `debugg`"),
         (&["stdio", "--detach", "--store", "memory"], "--store sqlite"),
+        (&["new", "hello"], "--lang is missing"),
+        (&["new", "hello", "--lang", "cobol"], "no template for `cobol`"),
+        (&["new", "Hello", "--lang", "rust"], "a-z, 0-9 and `-`"),
+        (&["new", "../hello", "--lang", "rust"], "a-z, 0-9 and `-`"),
+        (&["wit", "bindings", "--lang", "c", "--world", "none"], "no world `none`"),
     ] {
         let output = run(args).await;
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));

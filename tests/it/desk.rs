@@ -2,11 +2,9 @@
 //! real host, with a service behind them. `matrix.rs` runs the cells.
 //!
 //! Together the cells are the path of a newcomer, who adds the tools of `desk-*` to the files of `toolyard new`, to
-//! which each `desk-*` has links. `toolyard build` makes it a component; `toolyard test` passes its cases; the host
-//! serves it; and an official client lists its tools and calls one with an injected key, one with an image and one
-//! with a form.
+//! which each `desk-*` has links. `toolyard build` makes it a component; `toolyard test` passes its cases; and the host
+//! serves it: a tool with an injected key, one with an image and one with a form.
 
-use crate::clients::{TYPESCRIPT, finished};
 use crate::languages::project;
 use crate::matrix::{self, Met};
 use base64::Engine as _;
@@ -17,7 +15,6 @@ use std::sync::Arc;
 use toolyard_tests::guests::{binary, root};
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
-use toolyard_tests::tap::Proxy;
 use toolyard_tests::{Host, Session, Site, eventually};
 
 const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
@@ -27,8 +24,8 @@ const KEY: &str = "demo-key-1234";
 
 /// The names of the cells, in the order of the table.
 const CELLS: &str = "HTTP with an injected secret | HTTP refused | an error of the service \
-    | two requests at once | image | files and a form | declined \
-    | structured output from types | recorded cases without a network | an official client \
+    | two requests at once | image | files and a form \
+    | structured output from types | recorded cases without a network \
     | a task that continues with a state | a state that is refused";
 
 /// One host with every project, each of them three times: the second copy is granted no requests, and the tasks of the
@@ -48,10 +45,8 @@ async fn run(cell: &str, stage: &Stage, language: &str) -> Met {
         "two requests at once" => return compares_two_cities(stage, language).await,
         "image" => draws_a_picture(stage, language).await,
         "files and a form" => sorts_files_as_the_person_says(stage, language).await,
-        "declined" => leaves_all_if_the_person_declines(stage, language).await,
         "structured output from types" => fits_its_schema(stage, language).await,
         "recorded cases without a network" => passes_its_cases(language).await,
-        "an official client" => return serves_an_official_client(stage, language).await,
         "a task that continues with a state" => continues_with_a_state(stage, language).await,
         "a state that is refused" => says_why_it_cannot_continue(stage, language).await,
         other => panic!("there is no cell {other}"),
@@ -169,15 +164,6 @@ async fn sorts_files_as_the_person_says(stage: &Stage, language: &str) {
     assert_eq!((text(&empty).as_str(), &empty["isError"]), ("the inbox is empty", &json!(false)), "{empty}");
 }
 
-async fn leaves_all_if_the_person_declines(stage: &Stage, language: &str) {
-    let result = stage.triage(language, &["letter.txt"], json!({"action": "decline"})).await;
-    assert_eq!(result["isError"], true, "{result}");
-    assert!(text(&result).contains("nothing was sorted: you gave no answer"), "{result}");
-    let letter = stage.inbox(language).join("letter.txt");
-    assert!(letter.is_file());
-    std::fs::remove_file(letter).expect("removed");
-}
-
 async fn fits_its_schema(stage: &Stage, language: &str) {
     let tool = &stage.listed[&format!("{language}_weather")];
     let output = &tool["outputSchema"];
@@ -200,23 +186,6 @@ async fn passes_its_cases(language: &str) {
         .expect("it runs");
     let said = String::from_utf8_lossy(&tested.stdout);
     assert!(said.contains("4 passed, 0 failed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
-}
-
-/// `tests/clients/typescript/desk.mjs` has the checks of the client. A tap checks the messages of both sides.
-async fn serves_an_official_client(stage: &Stage, language: &str) -> Met {
-    let client = TYPESCRIPT.with_script("typescript/desk.mjs");
-    if !client.is_installed() {
-        return Err("it is not installed");
-    }
-    let invoice = stage.inbox(language).join("invoice.txt");
-    std::fs::write(&invoice, "text").expect("a file");
-    let proxy = Proxy::before(stage.host.port()).await;
-    let mut command = client.command(&[language, "http", &proxy.url()]);
-    command.env("WEATHER_KEY", KEY);
-    finished(command, client.name).await;
-    proxy.tap().expect_clean();
-    assert!(!invoice.exists() && stage.inbox(language).join("keep/invoice.txt").is_file());
-    Ok(())
 }
 
 /// The result of `steps` in three runs, or in one with this refusal.

@@ -2,7 +2,6 @@
 //! processes, and kill them in every way.
 
 mod hosts;
-mod kills;
 mod parked;
 mod reached;
 

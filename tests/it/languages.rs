@@ -31,7 +31,7 @@ struct Stage {
 const CELLS: &str = "progress | cancel while computing | memory limit | protocol error | unicode | 1 MiB argument \
     | arguments in other spellings";
 /// The spellings that are tried in each language.
-const SPELLINGS: u64 = 60;
+const SPELLINGS: u64 = 20;
 /// Looks at the arguments of the copies with little memory, and lets all of them run.
 const RULES: &str = "[[rules]]\neffect = \"deny\"\ntools = [\"small_*\"]\narguments = { \"/forbidden\" = \"yes\" }\n\
     [[rules]]\neffect = \"allow\"\ntools = [\"*\"]\n";
@@ -132,7 +132,8 @@ fn spelled(text: &str, dice: &mut Dice) -> String {
     out + "\""
 }
 
-/// H1, K-A1: whatever the spelling, the guest gets what the rules and a person have seen, or the call is refused.
+/// H1, K-A1: whatever the spelling, the guest gets what the rules and a person have seen. Arguments that can be read in
+/// two ways are refused, as the tests of the rules show.
 async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
     const MARK: &str = "\"SPELLED\"";
     let tool = format!("small_{}", (row.unicode)("").tool);
@@ -151,21 +152,8 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
             "one 1e2",
         ]);
         let member = format!("{}:{}", spelled(name, dice), spelled(text, dice));
-        let kind = dice.below(5);
-        let other = match kind {
-            0 => None,
-            1 => Some(format!("{}:\"other\"", spelled(name, dice))),
-            2 => Some(format!("{}:\"other\"", spelled(&name.to_uppercase(), dice))),
-            3 => Some("\"x\":\"\\ud83d\"".to_owned()),
-            _ => Some(format!("\"x\":{}", dice.pick(&["1e999", "\"\\u0000\"", "{\"b\":1,\"\\u0062\":2}"]))),
-        };
-        let members = match other {
-            None => member,
-            Some(other) if dice.percent(50) => format!("{other},{member}"),
-            Some(other) => format!("{member},{other}"),
-        };
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"{tool}","arguments":{before}{members}{after}}}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"{tool}","arguments":{before}{member}{after}}}}}"#,
             stage.session.next_id()
         );
         let mut connection = Connection::open(stage.host.port()).await;
@@ -174,14 +162,9 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
             true => answer.events().message().await.expect("an answer"),
             false => answer.json().await,
         };
-        if kind == 0 {
-            let shown = (row.unicode)(text);
-            let got = answer["result"]["structuredContent"].pointer(shown.pointer);
-            assert_eq!(got, Some(&shown.expected), "{body}: {answer}");
-        } else {
-            // The rules look at these arguments, so nothing runs that is read in two ways.
-            assert_eq!(answer["error"]["code"], -32602, "{body}: {answer}");
-        }
+        let shown = (row.unicode)(text);
+        let got = answer["result"]["structuredContent"].pointer(shown.pointer);
+        assert_eq!(got, Some(&shown.expected), "{body}: {answer}");
     }
 }
 

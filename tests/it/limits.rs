@@ -4,22 +4,6 @@ use serde_json::json;
 use toolyard_tests::host::Setup;
 
 #[tokio::test]
-async fn the_queue_of_a_plugin() {
-    let manifest = "[limits]\nconcurrency = 1\nqueue = 1";
-    let (_host, session) = Setup::probe().manifest("probe", manifest).open().await;
-    session.create("wait", json!({"ms": 600_000})).await;
-    session.create("wait", json!({"ms": 1})).await;
-    let wait = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}});
-    let error = session.error("tools/call", wait).await;
-    assert_eq!(
-        (&error["code"], &error["data"]["limit"]),
-        (&json!(-32603), &json!("limits.queue")),
-        "{error}"
-    );
-    assert!(error["data"]["retryAfterMs"].is_u64(), "{error}");
-}
-
-#[tokio::test]
 async fn the_memory_of_all_runs_together() {
     let (_host, session) = Setup::probe().set("calls.memory", "4MiB").open().await;
     let mut last = String::new();

@@ -28,10 +28,11 @@ async fn t_44_every_bound_is_refused_by_its_name() {
         ),
         ("tasks.live", &[("tasks.live", "2")], &waits),
         ("limits.concurrency", &[], &plain),
+        ("limits.queue", &[], &waits),
     ] {
         let mut setup = Setup::probe();
-        if limit == "limits.concurrency" {
-            setup = setup.manifest("probe", "[limits]\nconcurrency = 1");
+        if limit.starts_with("limits.") {
+            setup = setup.manifest("probe", "[limits]\nconcurrency = 1\nqueue = 1");
         }
         for (key, value) in settings {
             setup = setup.set(key, value);

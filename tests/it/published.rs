@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, guests, schema};
+use toolyard_tests::{Session, guests, schema};
 
 /// The component, if its package was fetched. The package is optional on a developer's machine and required
 /// in CI.
@@ -17,12 +17,6 @@ fn component(name: &str) -> Option<PathBuf> {
         schema::skipped(&format!("the published component {name} is not there: run `make published`"));
     }
     is_there.then_some(path)
-}
-
-/// A host with one of them, without a manifest.
-async fn host_of(name: &str) -> Option<(Host, Session)> {
-    let (host, session) = Setup::new().with(&[component(name)?]).open().await;
-    Some((host, session))
 }
 
 /// Calls a tool; its result matches the tool's output schema.
@@ -36,39 +30,11 @@ async fn call(session: &Session, name: &str, arguments: Value) -> Value {
     result["structuredContent"].clone()
 }
 
-/// Arguments of `node_invoke` of version 0.5: nested records, in which most fields are options.
-fn invocation(input: &str) -> Value {
-    let tenant = json!({
-        "env": "dev", "tenant": "a", "tenant-id": "a", "attempt": 1,
-        "attributes": [["language", "Ελληνικά"]], "deadline-ms": "9007199254740993",
-    });
-    json!({"ctx": {"tenant": tenant, "flow-id": "f"}, "op": "handle_message", "input": input})
-}
-
-#[tokio::test]
-#[ignore = "nightly: packages"]
-async fn a_component_of_the_crate_greentic_component_answers_calls() {
-    let Some((_host, session)) = host_of("node-0-5").await else { return };
-    let expected =
-        ["node_get-manifest", "node_invoke", "node_invoke-stream", "node_on-start", "node_on-stop"];
-    assert_eq!(session.tool_names().await, expected);
-    let manifest = call(&session, "node_get-manifest", json!({})).await;
-    let manifest: Value =
-        serde_json::from_str(manifest["result"].as_str().expect("a text")).expect("which is JSON");
-    assert_eq!(manifest["component"]["name"], "Contract Fixture");
-    let ok = call(&session, "node_invoke", invocation(r#"{"message":"hello"}"#)).await;
-    assert_eq!(ok, json!({"result": {"ok": "{}"}}));
-    let refused = call(&session, "node_invoke", invocation("null")).await;
-    assert_eq!(refused["result"]["err"]["code"], "INVALID_INPUT");
-    assert_eq!(refused["result"]["err"]["retryable"], false);
-    let streamed = call(&session, "node_invoke-stream", invocation(r#"{"message":"hello"}"#)).await;
-    assert_eq!(streamed, json!({"result": ["done"]}));
-}
-
 #[tokio::test]
 #[ignore = "nightly: packages"]
 async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_runs_as_a_task() {
-    let Some((_host, session)) = host_of("node-0-6").await else { return };
+    let Some(node) = component("node-0-6") else { return };
+    let (_host, session) = Setup::new().with(&[node]).open().await;
     assert_eq!(session.tool_names().await, ["node_describe", "node_invoke"]);
     let described = call(&session, "node_describe", json!({})).await;
     assert_eq!((&described["name"], &described["version"]), (&json!("contract-fixture"), &json!("0.1.0")));

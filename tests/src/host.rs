@@ -258,11 +258,6 @@ impl Host {
         self.port
     }
 
-    /// The URL of its endpoint.
-    pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/mcp", self.port)
-    }
-
     /// Its plugin folder.
     pub fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")

@@ -2,7 +2,12 @@
 
 /// The seed of the nightly run, if this is part of one.
 pub fn seed() -> Option<u64> {
-    std::env::var("NIGHTLY").ok()?.parse().ok()
+    asked("NIGHTLY")
+}
+
+/// The number in this variable of the environment, by which a person asks for longer runs.
+pub fn asked(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Whether this is part of the nightly run.

@@ -1,19 +1,13 @@
 //! A registry of OCI images for tests: Debian's docker-registry, with its own folder and port. It ends with the value.
 
-use crate::guests;
+use crate::{guests, schema};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// It answers within this time, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The user and the password of a registry that demands them.
-pub const USER: (&str, &str) = ("ada", "lovelace");
-
-const HTPASSWD: &str = "ada:$2b$04$vWXN7PQAbQeDlmG1bQZWau//eptL//EwbUbsDqU2uGwUoC0wJA0Tq\n";
 
 /// A running registry.
 #[derive(Debug)]
@@ -23,49 +17,24 @@ pub struct RegistryServer {
     _folder: TempDir,
 }
 
-/// The program that `tests/registry/install.sh` unpacks; `None` if it could not.
-///
-/// # Panics
-/// In CI, if it is not there.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let program = guests::root().join("target/registry/bin").join(name);
-    if program.exists() {
-        return Some(program);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{name} is not there (tests/registry/install.sh)");
-    eprintln!("SKIPPED: {name} is not there (tests/registry/install.sh)");
-    None
-}
-
 impl RegistryServer {
     /// Starts a registry without authentication; `None` if it is not installed, which is printed.
     ///
     /// # Panics
     /// In CI, if it is not installed; anywhere, if it does not start.
     pub fn start() -> Option<Self> {
-        Self::start_with("", tempfile::tempdir().expect("a folder"))
-    }
-
-    /// Starts a registry that admits [`USER`] only.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    pub fn start_private() -> Option<Self> {
+        let program = guests::root().join("target/registry/bin/docker-registry");
+        if !program.exists() {
+            schema::skipped("docker-registry is not there: run tests/registry/install.sh");
+            return None;
+        }
         let folder = tempfile::tempdir().expect("a folder");
-        let users = folder.path().join("htpasswd");
-        std::fs::write(&users, HTPASSWD).expect("writes");
-        let auth = format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", users.display());
-        Self::start_with(&auth, folder)
-    }
-
-    fn start_with(auth: &str, folder: TempDir) -> Option<Self> {
-        let program = program("docker-registry")?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|free| free.local_addr())
             .expect("a port")
             .port();
         let config = format!(
-            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n{auth}",
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n",
             folder.path().join("images").display()
         );
         let file = folder.path().join("config.yml");
@@ -81,14 +50,9 @@ impl RegistryServer {
         Some(registry)
     }
 
-    /// Its name and port.
-    pub fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
     /// The address of a repository with its tag in it.
     pub fn address(&self, repository: &str) -> String {
-        format!("oci://{}/{repository}", self.host())
+        format!("oci://127.0.0.1:{}/{repository}", self.port)
     }
 }
 

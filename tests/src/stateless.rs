@@ -63,13 +63,8 @@ pub fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {
         true => text.to_owned(),
-        false => in_base64(text),
+        false => format!("=?base64?{}?=", STANDARD.encode(text)),
     }
-}
-
-/// The base64 form of a value that a header cannot hold as plain text.
-fn in_base64(text: &str) -> String {
-    format!("=?base64?{}?=", STANDARD.encode(text))
 }
 
 /// A sender of requests: only a port, capabilities and a token.
@@ -190,15 +185,10 @@ impl Client {
     /// # Panics
     /// If there is none.
     pub async fn reply(&self, request: &Request) -> Reply {
-        self.try_reply(request).await.expect("an answer")
-    }
-
-    /// As [`Client::reply`]; `None` if the host dies before the response.
-    pub async fn try_reply(&self, request: &Request) -> Option<Reply> {
-        let answer = self.try_send(request).await?;
+        let answer = self.send(request).await;
         let status = answer.status.as_u16();
-        let (message, notices) = answer.response().await?;
-        Some(Reply { status, message, notices })
+        let (message, notices) = answer.response().await.expect("an answer");
+        Reply { status, message, notices }
     }
 
     /// Sends a request; returns the whole response.

@@ -139,19 +139,10 @@ impl Stdio {
     /// # Panics
     /// If the output ends, or a line is not JSON.
     pub async fn read(&mut self) -> Value {
-        let line = self.read_line().await;
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-    }
-
-    /// Reads one line of output, unparsed.
-    ///
-    /// # Panics
-    /// If the output ends.
-    pub async fn read_line(&mut self) -> String {
         let line = tokio::time::timeout(crate::wait::PATIENCE, self.output.next_line());
         let line = line.await.expect("the host answers").expect("text").expect("a line");
         self.judge(&line);
-        line
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
     fn judge(&mut self, line: &str) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Backgrounds, Session, Sink, Stdio, eventually, guests};
+use toolyard_tests::{Backgrounds, Sink, Stdio, eventually, guests};
 
 /// A client that cannot keep its process is killed in the middle of a call. The next client finds the task.
 #[tokio::test]
@@ -49,26 +49,6 @@ fn resuming(sink: &Sink) -> Setup {
     setup
         .manifest("chances", &format!("[task]\ndurability = \"resume\"\n{http}"))
         .config(&stanza("alice", &[]))
-}
-
-/// The call is a task since its first request, so the same call joins it at the next host.
-#[tokio::test]
-async fn a_repeated_call_of_a_tool_that_resumes_sends_no_request_again() {
-    let sink = Sink::start().await;
-    let mut host = resuming(&sink).start().await;
-    let order = json!({"rounds": 2, "hostSleep": 1_000, "port": sink.port(), "key": "k"});
-    let session = Session::open_with(host.port(), &token("alice")).await;
-    let call = session.begin("tools/call", json!({"name": "chances", "arguments": order})).await;
-    sink.begun("k", 1).await;
-    // Its response is durable by then.
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    host.kill().await;
-    drop(call);
-    let next = host.another().await;
-    let session = Session::open_with(next.port(), &token("alice")).await;
-    let result = session.call("chances", order).await;
-    assert!(result["isError"] == false && text(&result).matches("204").count() == 2, "{result}");
-    assert_eq!(sink.of("k").begun, [0, 1]);
 }
 
 /// A client that is asked by a result makes its call again with the answer, and what it did before stays done.

@@ -9,25 +9,20 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, everything};
 use toolyard_tests::{Stdio, eventually, guests};
 
-/// A folder with a tool whose tasks resume, and with more in its manifest.
-pub(super) fn resuming(setup: Setup, more: &str) -> Folder {
-    let manifest =
-        format!("[task]\ndurability = \"resume\"\n[tools.chances]\ntask-support = \"required\"\n{more}");
-    Folder::of(setup.with(&[guests::fixture("chances")]).manifest("chances", &manifest))
-}
-
+/// A folder with a tool whose tasks resume.
 fn folder(setup: Setup) -> Folder {
-    resuming(setup, "")
+    let manifest = "[task]\ndurability = \"resume\"\n[tools.chances]\ntask-support = \"required\"\n";
+    Folder::of(setup.with(&[guests::fixture("chances")]).manifest("chances", manifest))
 }
 
 /// The two kinds of clients: with a session, and without one.
 const KINDS: [bool; 2] = [true, false];
 
-pub(super) async fn client(folder: &Folder, has_session: bool) -> Stdio {
+async fn client(folder: &Folder, has_session: bool) -> Stdio {
     if has_session { folder.open().await } else { folder.relay() }
 }
 
-pub(super) async fn request(client: &mut Stdio, has_session: bool, method: &str, params: Value) -> Value {
+async fn request(client: &mut Stdio, has_session: bool, method: &str, params: Value) -> Value {
     let params = if has_session { params } else { enveloped(params, &everything()) };
     let answer = client.request(method, params).await;
     assert!(answer["result"].is_object(), "{answer}");
@@ -35,16 +30,7 @@ pub(super) async fn request(client: &mut Stdio, has_session: bool, method: &str,
 }
 
 async fn create(client: &mut Stdio, has_session: bool, arguments: Value) -> String {
-    create_with(client, has_session, "chances", arguments).await
-}
-
-pub(super) async fn create_with(
-    client: &mut Stdio,
-    has_session: bool,
-    tool: &str,
-    arguments: Value,
-) -> String {
-    let mut params = json!({"name": tool, "arguments": arguments});
+    let mut params = json!({"name": "chances", "arguments": arguments});
     if has_session {
         params["task"] = json!({});
     }

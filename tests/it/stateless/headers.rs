@@ -1,24 +1,8 @@
-//! The order of the checks of a request over HTTP (26H), and its independence of sessions (26B-2).
+//! The order of the checks of a request over HTTP (26H).
 
-use super::probe;
 use serde_json::json;
-use toolyard_tests::Session;
 use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::Client;
-
-#[tokio::test]
-async fn b_26b_2_h_26h_12_a_session_it_names_is_nothing_to_it_and_none_is_made() {
-    let (host, client) = probe().await;
-    let session = Session::open(host.port()).await;
-    for id in [session.id(), "nobody", ""] {
-        let request = client.request("tools/list", json!({}));
-        let request = request.header("mcp-session-id", id).header("last-event-id", "0-1");
-        let answer = client.send(&request).await;
-        assert_eq!(answer.status, 200, "{id}");
-        assert!(answer.headers.get("mcp-session-id").is_none(), "no session is made");
-        assert_eq!(answer.json().await["result"]["resultType"], "complete");
-    }
-}
 
 #[tokio::test]
 async fn h_26h_2_a_26a_1_a_26a_3_strangers_and_what_they_accept_come_before_all() {

@@ -63,9 +63,9 @@ async fn t_26t_25_a_task_of_a_session_is_that_sessions_alone() {
     let id = session.create("wait", json!({"ms": 600_000})).await;
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let request = client.request(method, json!({"taskId": id, "inputResponses": {}}));
-        // Naming the session does not help either: the host ignores it for such a request (26B-2).
-        let naming = request.clone().header("mcp-session-id", session.id());
-        for request in [request, naming] {
+        // Naming the session does not help either: the host ignores the name, even an unknown one (26B-2).
+        let naming = |id: &str| request.clone().header("mcp-session-id", id);
+        for request in [naming(session.id()), naming("nobody"), request] {
             assert_eq!(client.reply(&request).await.refusal(), (200, -32602), "{method}");
         }
     }
