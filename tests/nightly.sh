@@ -20,7 +20,7 @@ export CI=true
 # durability are part of each landing, which has fewer races and cases.
 prefixes() { # PART
   case $1 in
-    durability) echo chaos:: soak:: contract:: postgres:: journal::cuts:: mutation:: ;;
+    durability) echo chaos:: detached::kills:: soak:: contract:: postgres:: journal::cuts:: mutation:: ;;
     clients) echo clients:: inspector:: bridge::clients:: bridge::keeping:: console:: observed:: rmcp:: ;;
     languages) echo book:: desk:: languages:: ;;
     packages) echo published:: examples:: tools:: live:: ;;

@@ -1,38 +1,39 @@
-//! Short chaos runs, which are also in the nightly run; `make chaos` asks for long ones.
+//! A short chaos run; `make chaos` is the long one.
 
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
 use std::time::Duration;
 use toolyard_tests::chaos::chaos;
 use toolyard_tests::chaos::cluster::disasters;
-use toolyard_tests::nightly::{self, asked};
+use toolyard_tests::nightly;
 use toolyard_tests::races::{races, races_between_hosts};
 
+/// The disasters go on for this long, and until each kind has happened.
+const DISASTERS: Duration = Duration::from_secs(180);
+
 fn seed() -> u64 {
-    asked("CHAOS_SEED").or_else(nightly::seed).unwrap_or(20_261_122)
+    nightly::seed().unwrap_or(20_261_122)
 }
 
 fn number_of_races() -> u64 {
-    asked("CHAOS_RACES").unwrap_or(if nightly::is_on() { 2_000 } else { 500 })
+    if nightly::is_on() { 2_000 } else { 500 }
 }
 
 /// A1, A2, A3, A5. Between the kills the host is restarted, and its plugin is replaced. Both generations
 /// agree about each task (26B-1, 26B-8, 26B-9).
 #[tokio::test]
 async fn kill_9_under_load_breaks_no_promise() {
-    let kills = asked("CHAOS_KILLS").unwrap_or(if nightly::is_on() { 50 } else { 10 });
-    let kills = u32::try_from(kills).expect("not that many");
+    let kills = if nightly::is_on() { 50 } else { 10 };
     let report = chaos(kills, seed(), |line| println!("{line}")).await;
     println!("{}", report.text());
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }
 
-/// A1 to A5 and A7, for hosts that share a database. The disasters go on until each kind has happened.
+/// A1 to A5 and A7, for hosts that share a database.
 #[tokio::test]
 #[ignore = "nightly: durability"]
 async fn disasters_of_three_hosts_and_of_their_database_break_no_promise() {
-    let time = Duration::from_secs(asked("CHAOS_MINUTES").map_or(180, |minutes| 60 * minutes));
-    let Some(report) = disasters(time, seed(), |line| println!("{line}")).await else { return };
+    let Some(report) = disasters(DISASTERS, seed(), |line| println!("{line}")).await else { return };
     println!("{}", report.text());
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }

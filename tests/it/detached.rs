@@ -2,6 +2,7 @@
 //! processes, and kill them in every way.
 
 mod hosts;
+mod kills;
 mod parked;
 mod reached;
 

@@ -9,20 +9,25 @@ use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, everything};
 use toolyard_tests::{Stdio, eventually, guests};
 
-/// A folder with a tool whose tasks resume.
+/// A folder with a tool whose tasks resume, and with more in its manifest.
+pub(super) fn resuming(setup: Setup, more: &str) -> Folder {
+    let manifest =
+        format!("[task]\ndurability = \"resume\"\n[tools.chances]\ntask-support = \"required\"\n{more}");
+    Folder::of(setup.with(&[guests::fixture("chances")]).manifest("chances", &manifest))
+}
+
 fn folder(setup: Setup) -> Folder {
-    let manifest = "[task]\ndurability = \"resume\"\n[tools.chances]\ntask-support = \"required\"\n";
-    Folder::of(setup.with(&[guests::fixture("chances")]).manifest("chances", manifest))
+    resuming(setup, "")
 }
 
 /// The two kinds of clients: with a session, and without one.
 const KINDS: [bool; 2] = [true, false];
 
-async fn client(folder: &Folder, has_session: bool) -> Stdio {
+pub(super) async fn client(folder: &Folder, has_session: bool) -> Stdio {
     if has_session { folder.open().await } else { folder.relay() }
 }
 
-async fn request(client: &mut Stdio, has_session: bool, method: &str, params: Value) -> Value {
+pub(super) async fn request(client: &mut Stdio, has_session: bool, method: &str, params: Value) -> Value {
     let params = if has_session { params } else { enveloped(params, &everything()) };
     let answer = client.request(method, params).await;
     assert!(answer["result"].is_object(), "{answer}");
@@ -30,7 +35,16 @@ async fn request(client: &mut Stdio, has_session: bool, method: &str, params: Va
 }
 
 async fn create(client: &mut Stdio, has_session: bool, arguments: Value) -> String {
-    let mut params = json!({"name": "chances", "arguments": arguments});
+    create_with(client, has_session, "chances", arguments).await
+}
+
+pub(super) async fn create_with(
+    client: &mut Stdio,
+    has_session: bool,
+    tool: &str,
+    arguments: Value,
+) -> String {
+    let mut params = json!({"name": tool, "arguments": arguments});
     if has_session {
         params["task"] = json!({});
     }
