@@ -221,27 +221,4 @@ mod tests {
         );
         refused(&later.expect("parses"), "needs WASI 0.3");
     }
-
-    proptest::proptest! {
-        /// A file in the folder may hold arbitrary bytes or a damaged component.
-        #[test]
-        fn no_bytes_bring_it_down(
-            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
-            damage in proptest::collection::vec((proptest::prelude::any::<usize>(), proptest::prelude::any::<u8>()), 0..6),
-            cut in proptest::prelude::any::<usize>(),
-        ) {
-            drop(kind("f.wasm", &bytes).and_then(|_| inspect(&bytes)));
-            let mut whole = [&b"\0asm\x0d\0\x01\0"[..], &bytes].concat();
-            drop(kind("f.wasm", &whole).and_then(|_| inspect(&whole)));
-            let component = "(component (import \"wasi:cli/exit@0.2.0\" (instance)) \
-                             (core module (func)) (component (core module)))";
-            whole = wat::parse_str(component).expect("parses");
-            for (at, byte) in damage {
-                let length = whole.len();
-                whole[at % length] = byte;
-            }
-            whole.truncate(cut % whole.len() + 1);
-            drop(kind("f.wasm", &whole).and_then(|_| inspect(&whole)));
-        }
-    }
 }

@@ -1,12 +1,10 @@
 //! Limits that `attacks` does not meet, runs that are stopped, and runs that share a thread.
 
-use crate::kit::{BOUND, Recorder, call, engine, eventually, ok, only, run, settings, start, tool};
-use futures_util::FutureExt as _;
+use crate::kit::{Recorder, call, engine, eventually, ok, only, run, settings, tool};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
-use toolyard_task::wire::RawJson;
 
 /// Far longer than any test waits.
 const FOR_EVER: &str = "{\"ms\":86400000}";
@@ -18,43 +16,11 @@ async fn sleeping_uses_no_processor_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_spinning_guest_is_stopped_at_once() {
-    let engine = engine(&settings());
-    let catalog = only(&engine, "probe", "").await;
-    let spin = tool(&catalog, "spin");
-    for _ in 0..20 {
-        let recorder = Arc::new(Recorder::default());
-        let running = tokio::spawn(run(spin.clone(), FOR_EVER, recorder.clone()));
-        eventually("it runs", || (engine.running() == 1).then_some(())).await;
-        let asked = Instant::now();
-        recorder.stop();
-        spin.interrupt();
-        assert_eq!(running.await.expect("no panic"), RunEnd::Stopped);
-        assert!(asked.elapsed() < BOUND);
-    }
-    assert_eq!(engine.running(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_is_stopped_before_it_begins_never_does() {
     let catalog = only(&engine(&settings()), "probe", "").await;
     let recorder = Arc::new(Recorder::default());
     recorder.stop();
     assert_eq!(run(tool(&catalog, "spin"), FOR_EVER, recorder).await, RunEnd::Stopped);
-}
-
-#[tokio::test]
-async fn dropping_a_sleeping_guest_frees_all_that_it_holds() {
-    let engine = engine(&settings());
-    let catalog = only(&engine, "probe", "").await;
-    for (name, arguments) in [("wait", FOR_EVER), ("ask", "{\"question\":\"x\"}")] {
-        let recorder = Arc::new(Recorder { hangs: true, ..Recorder::default() });
-        let mut run = start(&tool(&catalog, name), RawJson::trusted(arguments), recorder);
-        assert!((&mut run).now_or_never().is_none(), "{name}");
-        assert_eq!(engine.running(), 1);
-        drop(run);
-        assert_eq!(engine.running(), 0);
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -58,9 +58,12 @@ fn the_same_plugin_is_unchanged() {
 }
 
 #[test]
-fn new_code_with_equal_definitions_grants_and_signer_is_taken() {
+fn new_code_with_equal_definitions_grants_and_signer_and_a_first_signer_are_taken() {
     assert_eq!(decide(&entry(), &update()), Decision::Take);
     assert_eq!(decide(&entry(), &Entry { manifest: update().manifest, ..entry() }), Decision::Take);
+    for new in [update(), entry()] {
+        assert_eq!(decide(&Entry { signer: unsigned(), ..entry() }, &new), Decision::Take);
+    }
 }
 
 #[test]
@@ -113,12 +116,6 @@ fn another_source_signer_grant_or_definition_is_held_with_the_reason() {
         assert_eq!(reasons, [says]);
     }
     assert_eq!(decide(&entry(), &Entry { grants: Vec::new(), ..entry() }), Decision::Take, "narrower grants");
-}
-
-#[test]
-fn a_first_signer_is_taken() {
-    assert_eq!(decide(&Entry { signer: unsigned(), ..entry() }, &update()), Decision::Take);
-    assert_eq!(decide(&Entry { signer: unsigned(), ..entry() }, &entry()), Decision::Take);
 }
 
 #[test]

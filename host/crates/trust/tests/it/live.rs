@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use toolyard_trust::key::{PrivateKey, PublicKey};
-use toolyard_trust::signature::{Signature, sign_blob, sign_bundle, sign_simple};
+use toolyard_trust::signature::{Signature, sign_blob, sign_bundle};
 
 const PASSWORD: &str = "a pass phrase";
 
@@ -130,24 +130,5 @@ fn cosign_verifies_our_bundle_over_a_manifest() {
         };
         verify(&path("manifest.json").display().to_string()).unwrap();
         assert!(verify("other").is_err());
-    }
-}
-
-#[test]
-#[ignore = "nightly: packages"]
-fn cosign_verifies_our_simple_signature() {
-    for cosign in releases() {
-        let key = PrivateKey::generate();
-        let Signature::SimpleSigning { payload, signature } =
-            sign_simple(&key, "ghcr.io/acme/tiny", manifest())
-        else {
-            panic!("not simple")
-        };
-        cosign.write("payload", payload);
-        cosign.write("signature", STANDARD.encode(signature));
-        cosign.write("key.pub", key.public().to_pem());
-        let mut arguments = vec!["verify-blob", "--key", "key.pub", "--signature", "signature"];
-        arguments.extend(["--insecure-ignore-tlog=true", "--new-bundle-format=false", "payload"]);
-        cosign.run(&arguments).unwrap();
     }
 }

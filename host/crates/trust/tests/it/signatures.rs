@@ -282,14 +282,7 @@ fn truncated_base64_is_malformed() {
     let key = public("cosign3.pub");
     for part in ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig"] {
         let bundle = changed(&manifest_bundle(), |bundle| {
-            let part = bundle.pointer_mut(part).unwrap();
-            *part = part
-                .as_str()
-                .unwrap()
-                .trim_end_matches('=')
-                .strip_suffix(char::is_alphanumeric)
-                .unwrap()
-                .into();
+            *bundle.pointer_mut(part).unwrap() = "e30".into();
         });
         assert_eq!(malformed(verify(&key, &pulled(), bundle)), "a part of it is not base64");
     }

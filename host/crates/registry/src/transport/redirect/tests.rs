@@ -46,12 +46,6 @@ fn a_redirect_loses_no_encryption_and_leads_from_elsewhere_to_no_server_of_this_
 }
 
 #[test]
-fn an_error_does_not_show_the_query() {
-    let text = went("https://a.example/x", "http://b.example/y?token=secret").expect_err("refused");
-    assert!(text.contains("http://b.example/y") && !text.contains("secret"), "{text}");
-}
-
-#[test]
 fn a_location_may_be_relative() {
     let base: Uri = "https://a.example:1/b/c?d=e".parse().expect("an address");
     for (location, resolved) in [

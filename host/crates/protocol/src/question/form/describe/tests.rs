@@ -157,18 +157,4 @@ proptest! {
         let quoted = quoted(&text, most);
         prop_assert_eq!(serde_json::from_str::<String>(&quoted).expect("a JSON string"), shown);
     }
-
-    #[test]
-    fn any_form_is_described_on_visible_lines(name in ".{0,12}", title in ".{0,12}", choice in ".{0,12}", default in ".{0,12}") {
-        let fields = json!({&name: {"type": "string", "title": title, "enum": [choice], "default": default}});
-        let schema = schema(fields, json!([&name]));
-        let lines = describe_form(&schema);
-        prop_assert_eq!(lines.len(), 1);
-        let example = example_content(&schema);
-        for shown in [&lines[0], &example] {
-            prop_assert!(!has_unsafe(shown));
-        }
-        let value: Value = serde_json::from_str(&example).expect("JSON");
-        prop_assert_eq!(&value[&name], &json!(default));
-    }
 }
