@@ -232,6 +232,7 @@ impl Tasks {
 mod tests {
     use super::*;
 
+    /// H12: a guest that does so in a loop would keep the disk busy, and so would many of one owner.
     #[test]
     fn a_run_that_begins_again_waits_for_the_share_of_its_owner_and_not_for_that_of_others() {
         let (mut pace, now) = (Pace::default(), Instant::now());

@@ -22,21 +22,6 @@ async fn until_dropped(work: &Work) {
     eventually("the end of the guest", || work.dropped() == 1).await;
 }
 
-/// 26T-3: a call that takes longer than a plain call may becomes a task in mid-run, and is not
-/// started again.
-#[tokio::test]
-async fn a_call_that_takes_long_goes_on_as_a_task() {
-    let (store, work) = (memory(), Work::default());
-    let dispatch = dispatch(&store, store.clone(), vec![slow(&work, SOON)]);
-    let view = delivered(calls(&dispatch, Retry::default()).await);
-    assert_eq!(view.status, TaskStatus::Working);
-    assert_eq!(work.started(), 1);
-    assert!(tasks_of(&dispatch).await.task(&client(), &view.id).await.expect("26T-10: durable").is_live());
-    work.finish();
-    assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { is_error: false, .. }));
-    assert_eq!(work.started(), 1, "it was never started again");
-}
-
 /// A call that ends or asks while it becomes a task gets exactly one answer: its result, its question or its task. No
 /// task is left behind without a run.
 #[tokio::test]
@@ -107,7 +92,8 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
     assert!(stored.iter().all(|task| task.status == TaskStatus::Cancelled));
 }
 
-/// 26H-13: cancelling the request stops a call, and does nothing to a task.
+/// 26T-3, 26H-13: a call that takes longer than a plain call may becomes a task in mid-run, and is not started again.
+/// Cancelling the request stops a call, and does nothing to a task.
 #[tokio::test]
 async fn cancelling_a_request_stops_a_call_and_no_task() {
     let (store, work) = (memory(), Work::default());
@@ -131,7 +117,8 @@ async fn cancelling_a_request_stops_a_call_and_no_task() {
     tokio::time::sleep(SOON).await;
     assert_eq!(work.dropped(), 0, "it runs on");
     work.finish();
-    assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { .. }));
+    assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { is_error: false, .. }));
+    assert_eq!(work.started(), 1, "it was never started again");
 }
 
 /// A store that cannot take the task now does not end the call.
