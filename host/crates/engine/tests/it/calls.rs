@@ -177,7 +177,7 @@ async fn nothing_of_the_machine_can_be_reached() {
         }
     }
     for (manifest, environment) in [("", "{}"), ("[env]\nLANG = \"C\"", r#"{"LANG":"C"}"#)] {
-        let seen = ok(&call(&only(&engine(&settings()), "senses", manifest).await, "look", "{}").await);
+        let seen = ok(&call(&*only(&engine(&settings()), "senses", manifest).await, "look", "{}").await);
         assert!(seen.contains(&format!("\"environment\":{environment}")), "{seen}");
         assert!(seen.contains("\"arguments\":[]"), "{seen}");
     }

@@ -237,6 +237,9 @@ pub async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>)
     }
 }
 
+/// Looks at questions before they are answered.
+type Look = Box<dyn Fn(&[AskedQuestion]) + Send + Sync>;
+
 /// A context that records reports and returns preset answers.
 #[derive(Default)]
 pub struct Recorder {
@@ -248,8 +251,7 @@ pub struct Recorder {
     pub answer: Option<String>,
     /// Whether questions are never answered.
     pub hangs: bool,
-    /// Looks at questions before they are answered.
-    pub on_ask: Option<Box<dyn Fn(&[AskedQuestion]) + Send + Sync>>,
+    pub on_ask: Option<Look>,
     pub info: Option<CallInfo>,
     pub begun: AtomicBool,
     /// Whether the client knows the error code for a missing capability.

@@ -63,7 +63,9 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
     };
     let questions = vec![question("r"), question("s")];
     let asked = ["question.asked", "question.asked"];
-    let cases: [(Event, &[&str], Option<&str>, Option<i64>); 15] = [
+    /// An event, the names of its entries, and their reason and code.
+    type Case<'a> = (Event, &'a [&'a str], Option<&'a str>, Option<i64>);
+    let cases: [Case<'_>; 15] = [
         (Event::Started { fence: FENCE }, &[], None, None),
         (Event::Said { fence: FENCE, message: SECRET.into() }, &[], None, None),
         (Event::Effects { fence: FENCE }, &[], None, None),

@@ -16,7 +16,6 @@ pub use std::sync::atomic::{AtomicU32, Ordering};
 pub use std::sync::{Arc, Mutex};
 pub use std::time::Duration;
 pub use tokio::sync::Notify;
-pub use tokio_util::sync::CancellationToken;
 pub use toolyard_dispatch::rules::AccessRules;
 pub use toolyard_dispatch::{
     Bounds, CallReply, Caller, ClientChannel, Departure, Dispatch, DrainMode, Fault, NoClientChannel,
