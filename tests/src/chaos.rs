@@ -145,7 +145,6 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
         {
             backup.complete().await;
         }
-        report.least(live, finished);
         let said = format!("{live} live, {finished} finished; back after {} ms", back.as_millis());
         tell(&format!("disaster {disaster}: {said}, {}", report.settled(settled)));
     }
@@ -202,10 +201,8 @@ async fn start_clients(
 }
 
 /// Waits until the clients have left.
-async fn until_left(mut clients: JoinSet<()>) {
-    while let Some(client) = clients.join_next().await {
-        client.expect("a client sees nothing that must not be");
-    }
+async fn until_left(clients: JoinSet<()>) {
+    clients.join_all().await;
 }
 
 /// The broken promises at the end, when all calls have ended and no guest runs.

@@ -226,7 +226,7 @@ fn section(rows: &Rows) -> Section {
          alive. With a session the requests are of 2025-11-25. Ours without one are of 2026-07-28, with the tasks extension \
          declared; the SDKs' without one are those of 2025-11-25 without an id. The load generator has one thread on the same \
          cores. Median of the rounds. CPU is that of the server's process.",
-        "server | connections | of bare hyper | per s | p50 ms | p99 ms | CPU µs a call | user | kernel",
+        "server | connections | of bare hyper | per s | p50 ms | p99 ms | CPU µs a call",
     );
     for connections in CONNECTIONS {
         for target in ALL {
@@ -259,7 +259,7 @@ fn add_aims(section: &mut Section, rows: &Rows, ours: Target) {
             section.at_least(what, rate / peer, least, "times");
         }
     }
-    let cpu = |target| rows.figure(target, MANY, Measured::cpu_us);
+    let cpu = |target| rows.figure(target, MANY, |measured| measured.cpu_us);
     if let (Some(cpu), Some(bare)) = (cpu(ours), cpu(Target::Hyper)) {
         let what = |what: &str| format!("{}, {MANY} connections, {what}", ours.name());
         section.at_most(what("CPU a call"), cpu, CPU_US, "µs");

@@ -23,24 +23,10 @@ pub struct Server {
 /// The processor time of a process so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cpu {
-    /// In user mode.
-    pub user: Duration,
-    /// In the kernel.
-    pub system: Duration,
+    /// Its own, in user mode and in the kernel.
+    pub own: Duration,
     /// The time of ended child processes.
     pub children: Duration,
-}
-
-impl Cpu {
-    /// The time since `earlier`.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            user: self.user.saturating_sub(earlier.user),
-            system: self.system.saturating_sub(earlier.system),
-            children: self.children.saturating_sub(earlier.children),
-        }
-    }
 }
 
 impl Server {
@@ -144,7 +130,7 @@ impl Server {
             let ticks = ticks.next().context("/proc/PID/stat has times")?;
             anyhow::Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
         };
-        Ok(Cpu { user: next()?, system: next()?, children: next()? + next()? })
+        Ok(Cpu { own: next()? + next()?, children: next()? + next()? })
     }
 
     /// The resident memory of the server in KiB.

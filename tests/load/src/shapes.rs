@@ -69,7 +69,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let mut section = Section::new(
         "Calls of other sizes and forms",
         "64 connections in one session, the closed loop, taking turns. Median of the rounds.",
-        "call | per s | p50 ms | p99 ms | CPU µs a call | user | kernel",
+        "call | per s | p50 ms | p99 ms | CPU µs a call",
     );
     for Shape { what, .. } in shapes {
         let these = rounds.iter().filter(|(of, _)| *of == what).map(|(_, measured)| measured);

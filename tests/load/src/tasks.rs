@@ -26,7 +26,7 @@ const FIGURES: [Figure; 7] = [
     |tasks| tasks.first.ms(0.99),
     |tasks| tasks.whole.ms(0.5),
     |tasks| tasks.whole.ms(0.99),
-    Measured::cpu_us,
+    |tasks| tasks.cpu_us,
 ];
 
 /// A client that creates tasks and waits for each.

@@ -6,7 +6,7 @@ use crate::clients::{Anywhere, Reached};
 use crate::dice::Dice;
 use crate::guests;
 use crate::ledger::ATTEMPTS;
-use crate::link::{Link, Weather};
+use crate::link::Link;
 use crate::time::{HostClock, StoreClock};
 use crate::trace::Observed as _;
 use crate::world::World;
@@ -119,8 +119,10 @@ impl Machine {
 /// A host process.
 pub struct Process {
     // First, as in the machine.
-    machine: Machine,
-    link: Arc<StoreProxy<Link>>,
+    /// Its runtime, application and clocks.
+    pub machine: Machine,
+    /// Its link to the store.
+    pub link: Arc<StoreProxy<Link>>,
     /// The component that its tools come from.
     component: Digest,
     /// Set while it shuts down; inside, the number of tasks that it left, once it is done.
@@ -183,11 +185,6 @@ impl Process {
         }
     }
 
-    /// Starts an action of a client on this host.
-    pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
-        self.machine.spawn(does);
-    }
-
     /// The number of its runs.
     pub fn runs(&self) -> u32 {
         self.machine.dispatch.load().runs
@@ -212,16 +209,6 @@ impl Process {
     /// Gives it all tools from now on.
     pub fn complete(&self, shared: &Shared, host: usize) {
         self.machine.publish(guests::tools(&shared.world, host, &self.machine.clock, &self.component, None));
-    }
-
-    /// Sets the reliability of its link to the store from now on.
-    pub fn weather(&self, weather: Weather) {
-        self.link.intercept.change(weather);
-    }
-
-    /// Sets the error of its wall clock from now on.
-    pub fn set_wrong(&self, by: i64) {
-        self.machine.clock.set_wrong(by);
     }
 
     /// Whether it is shutting down.

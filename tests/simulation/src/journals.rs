@@ -13,7 +13,7 @@ use toolyard_task::{Fence, Task, TaskId};
 #[derive(Default)]
 pub struct JournalLedger {
     /// The number of the first chunk.
-    first: u32,
+    pub first: u32,
     /// The chunks, since it was last restarted.
     pub chunks: Vec<Chunk>,
     /// The entries of all chunks, those before a restart included.
@@ -25,11 +25,6 @@ pub struct JournalLedger {
 }
 
 impl JournalLedger {
-    /// The number of the first chunk.
-    pub const fn first(&self) -> u32 {
-        self.first
-    }
-
     fn next(&self) -> u32 {
         self.first + self.chunks.len() as u32
     }

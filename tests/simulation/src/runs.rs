@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolyard_task::{Fence, TaskId};
 
 /// One run of a guest, from its first poll.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Run {
     /// The host that executes it.
     pub host: usize,
@@ -36,16 +36,7 @@ pub struct Runs {
 impl Runs {
     /// Records that a guest starts on this host. Returns the number of its run.
     pub fn begin(&mut self, host: usize, call: u64) -> usize {
-        self.all.push(Run {
-            host,
-            call,
-            is_going_on: true,
-            task: None,
-            declared: false,
-            intended: Vec::new(),
-            effects_had: Vec::new(),
-            is_parked: false,
-        });
+        self.all.push(Run { host, call, is_going_on: true, ..Run::default() });
         self.all.len() - 1
     }
 

@@ -92,9 +92,9 @@ impl Simulation {
                 self.start(host);
             }
             if let Host::Up(process) = &self.hosts[host] {
-                process.weather(Weather::CALM);
+                process.link.intercept.change(Weather::CALM);
                 process.complete(&self.shared, host);
-                process.set_wrong(0);
+                process.machine.clock.set_wrong(0);
             }
         }
         // For calls in progress, and the grace of hosts that are shutting down.
@@ -262,7 +262,7 @@ impl Simulation {
             let read =
                 self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("it works");
             let stored = read.map(|read| read.task);
-            let chunks = self.shared.store.chunks(*id, entry.journal.first(), u64::MAX);
+            let chunks = self.shared.store.chunks(*id, entry.journal.first, u64::MAX);
             let chunks = chunks.now_or_never().expect("in memory").expect("it works");
             let as_written = match &stored {
                 // The host drops the journal of a task that no longer resumes.
@@ -290,7 +290,7 @@ impl Simulation {
     /// Starts an action of a client at this host.
     fn at<F: Future<Output = ()> + Send + 'static>(&self, host: usize, does: impl FnOnce(Reached) -> F) {
         if let Host::Up(process) = &self.hosts[host] {
-            process.spawn(does(process.reached(&self.shared, host)));
+            process.machine.spawn(does(process.reached(&self.shared, host)));
         }
     }
 
@@ -385,7 +385,7 @@ impl Simulation {
         let weather = Weather::any(&mut self.dice);
         if let Host::Up(process) = &self.hosts[host] {
             self.shared.world.see().note(format_args!("host {host}: {weather:?}"));
-            process.weather(weather);
+            process.link.intercept.change(weather);
         }
     }
 
@@ -400,7 +400,7 @@ impl Simulation {
             self.shared.store_clock.step(by);
         } else if let Host::Up(process) = &self.hosts[host] {
             seen.note(format_args!("the clock of host {host} is wrong by {by} ms"));
-            process.set_wrong(by);
+            process.machine.clock.set_wrong(by);
         }
     }
 

@@ -21,6 +21,7 @@ pub struct Course {
 }
 
 /// The events so far.
+#[derive(Default)]
 pub struct Trace {
     /// The first promise that was broken.
     pub broken: Option<String>,
@@ -33,8 +34,7 @@ impl Trace {
     /// An empty trace. Keeps its lines if `keep`.
     #[must_use]
     pub fn new(keep: bool) -> Self {
-        let (counts, hash) = (Counts::new(), DefaultHasher::new());
-        Self { broken: None, counts, hash, lines: keep.then(Vec::new) }
+        Self { lines: keep.then(Vec::new), ..Self::default() }
     }
 
     /// The outcome of the run.

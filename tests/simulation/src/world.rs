@@ -15,6 +15,7 @@ use toolyard_task::{Fence, Task, TaskId};
 pub type World = crate::trace::World<Seen>;
 
 /// The observations so far.
+#[derive(Default)]
 pub struct Seen {
     /// Milliseconds since the beginning.
     pub now: i64,
@@ -52,18 +53,7 @@ impl Seen {
     /// Nothing so far. Keeps the lines of the trace if `keep`.
     #[must_use]
     pub fn new(keep: bool) -> Self {
-        Self {
-            now: 0,
-            ledger: Ledger::default(),
-            runs: Runs::default(),
-            known: Vec::new(),
-            results: BTreeMap::new(),
-            asked: Vec::new(),
-            open: Vec::new(),
-            unfinished: Vec::new(),
-            calm: false,
-            trace: Trace::new(keep),
-        }
+        Self { trace: Trace::new(keep), ..Self::default() }
     }
 
     /// A run asks for its task. Returns the task as it is stored, and the fence of the run, when the run learns of

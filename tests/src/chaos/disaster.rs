@@ -123,28 +123,3 @@ impl Schedule {
         (kind, self.is_long[number])
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_comes_and_in_both_lengths() {
-        let mut dice = Dice(7);
-        let mut schedule = Schedule::new(&mut dice);
-        let mut drawn = Vec::new();
-        for _ in 0..2 * Kind::ALL.len() {
-            assert_eq!(schedule.was_emptied(), drawn.len() >= Kind::ALL.len());
-            drawn.push(schedule.draw(&mut dice));
-        }
-        for kind in Kind::ALL {
-            for is_long in [false, true] {
-                assert!(drawn.contains(&(kind, is_long)), "{kind:?} {is_long}");
-            }
-        }
-        for _ in 0..100 {
-            assert!(lasts(false, &mut dice) < LEASE * 2 / 3);
-            assert!(lasts(true, &mut dice) >= LEASE * 3 / 2);
-        }
-    }
-}

@@ -2,7 +2,7 @@
 
 use super::client_connection::{ClientConnection, Generation};
 use super::load_client;
-use super::shared_state::{CreatedTask, HostAddress, Kind, SharedState};
+use super::shared_state::{CreatedTask, HostAddress, SharedState};
 use super::{COMPARED, PRINCIPALS, agreement};
 use crate::Session;
 use crate::stateless::{Client, everything};
@@ -62,17 +62,12 @@ impl Inspection {
         .await;
     }
 
-    /// Checks these tasks until all have ended, and answers their questions; returns their kinds, and how
-    /// long after `since` each end was seen.
+    /// Checks these tasks until all have ended, and answers their questions; returns how long after
+    /// `since` each end was seen.
     ///
     /// # Panics
     /// If one has not ended within `limit`.
-    pub async fn settle(
-        &self,
-        tasks: Vec<CreatedTask>,
-        since: Instant,
-        limit: Duration,
-    ) -> Vec<(Kind, Duration)> {
+    pub async fn settle(&self, tasks: Vec<CreatedTask>, since: Instant, limit: Duration) -> Vec<Duration> {
         self.spread(tasks, move |mut inspector, mut mine| async move {
             let shared = inspector.out.shared.clone();
             let mut settled = Vec::new();
@@ -87,7 +82,7 @@ impl Inspection {
                 first = false;
                 mine.retain(|made| {
                     let over = shared.is_over(&made.id);
-                    settled.extend(over.then(|| (made.kind, since.elapsed())));
+                    settled.extend(over.then(|| since.elapsed()));
                     !over
                 });
                 if let Some(late) = mine.first().filter(|_| since.elapsed() > limit) {
@@ -109,10 +104,10 @@ impl Inspection {
     }
 
     /// Distributes these tasks among the inspectors.
-    async fn spread<F, R>(&self, tasks: Vec<CreatedTask>, work: F) -> Vec<(Kind, Duration)>
+    async fn spread<F, R>(&self, tasks: Vec<CreatedTask>, work: F) -> Vec<Duration>
     where
         F: Fn(Inspector, Vec<CreatedTask>) -> R,
-        R: Future<Output = Vec<(Kind, Duration)>> + Send + 'static,
+        R: Future<Output = Vec<Duration>> + Send + 'static,
     {
         let mut shares = vec![Vec::new(); INSPECTORS as usize];
         for (n, made) in tasks.into_iter().enumerate() {
@@ -122,11 +117,7 @@ impl Inspection {
         for (inspector, mine) in (0..).zip(shares) {
             looking.spawn(work(Inspector::new(self, inspector), mine));
         }
-        let mut gathered = Vec::new();
-        while let Some(looked) = looking.join_next().await {
-            gathered.extend(looked.expect("an inspector sees nothing that must not be"));
-        }
-        gathered
+        looking.join_all().await.concat()
     }
 }
 

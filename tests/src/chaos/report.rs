@@ -1,6 +1,6 @@
 //! The outcome of a chaos run, for a terminal and for `host/docs/explanation/reliability.md`.
 
-use super::shared_state::{Kind, SharedState};
+use super::shared_state::SharedState;
 use super::{effects, sagas};
 use crate::history::History;
 use std::collections::BTreeMap;
@@ -15,14 +15,10 @@ pub(super) type Counts = BTreeMap<&'static str, u64>;
 pub struct Report {
     /// The seed repeats the steps of the clients, as far as a race can be repeated.
     seed: u64,
-    /// The fewest live and finished tasks at a disaster.
-    least: (usize, usize),
     counts: Counts,
     /// The events that the run must have seen.
     needed: Vec<&'static str>,
     settled: Vec<Duration>,
-    /// The longest of these times of a saga.
-    latest_saga: Duration,
     began: Instant,
 }
 
@@ -53,15 +49,7 @@ const MET: &str = "tasks that lost their host";
 
 impl Report {
     pub(super) fn new(seed: u64, needed: Vec<&'static str>) -> Self {
-        Self {
-            seed,
-            least: (usize::MAX, usize::MAX),
-            counts: Counts::new(),
-            needed,
-            settled: Vec::new(),
-            latest_saga: Duration::ZERO,
-            began: Instant::now(),
-        }
+        Self { seed, counts: Counts::new(), needed, settled: Vec::new(), began: Instant::now() }
     }
 
     /// Counts a disaster.
@@ -74,19 +62,12 @@ impl Report {
         *self.counts.entry(event).or_default() += times as u64;
     }
 
-    /// Records the number of live and finished tasks at a disaster.
-    pub(super) fn least(&mut self, live: usize, finished: usize) {
-        self.least = (self.least.0.min(live), self.least.1.min(finished));
-    }
-
     /// Records how long tasks were without a host until their end was seen.
-    pub(super) fn settled(&mut self, settled: Vec<(Kind, Duration)>) -> String {
-        let last = settled.iter().map(|(_, time)| *time).max().unwrap_or_default();
+    pub(super) fn settled(&mut self, settled: Vec<Duration>) -> String {
+        let last = settled.iter().max().copied().unwrap_or_default();
         self.met_often(MET, settled.len());
         let line = format!("{} settled after {} ms", settled.len(), last.as_millis());
-        let sagas = settled.iter().filter(|(kind, _)| kind.resumes());
-        self.latest_saga = sagas.fold(self.latest_saga, |latest, (_, time)| latest.max(*time));
-        self.settled.extend(settled.into_iter().map(|(_, time)| time));
+        self.settled.extend(settled);
         line
     }
 
@@ -119,14 +100,6 @@ impl Report {
         for (what, count) in &self.counts {
             row(what, count.to_string());
         }
-        row(
-            "the fewest live and finished tasks at a disaster",
-            format!("{} and {}", self.least.0, self.least.1),
-        );
-        row(
-            "milliseconds from the loss of a host until the latest end of one that resumes",
-            self.latest_saga.as_millis().to_string(),
-        );
         row(
             "milliseconds from the loss of a host until a task of it was seen to be over: p50, p99, max",
             [50, 99, 100].map(|part| self.settled_at(part).as_millis().to_string()).join(", "),

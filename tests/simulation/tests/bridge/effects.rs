@@ -61,7 +61,7 @@ const STORED_WITHIN: i64 = 200;
 const STOPS_WITHIN: i64 = 1_500;
 
 /// Equal calls have equal keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Key {
     pub client: usize,
     pub tool: usize,
@@ -70,8 +70,9 @@ pub struct Key {
 }
 
 /// The state of a call, as its transport knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum State {
+    #[default]
     Waiting,
     /// The host has replied, and the reply is on its way.
     Replied,
@@ -82,7 +83,7 @@ pub enum State {
 }
 
 /// A call and its outcome.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Call {
     pub key: Key,
     pub sent: i64,
@@ -110,6 +111,7 @@ pub struct Call {
 pub type World = toolyard_simulation::trace::World<Seen>;
 
 /// Everything that happened in a timeline.
+#[derive(Default)]
 pub struct Seen {
     /// The clock of the living host.
     pub clock: Option<Arc<HostClock>>,
@@ -147,19 +149,7 @@ impl Observed for Seen {
 
 impl Seen {
     pub fn new(promises: Promises, keep: bool) -> Self {
-        Self {
-            clock: None,
-            now: 0,
-            promises,
-            known: BTreeMap::new(),
-            cancels: BTreeSet::new(),
-            calls: Vec::new(),
-            origins: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            waits: BTreeMap::new(),
-            runs: 0,
-            trace: Trace::new(keep),
-        }
+        Self { promises, trace: Trace::new(keep), ..Self::default() }
     }
 
     /// A client sends a call. Returns its number.
@@ -175,22 +165,7 @@ impl Seen {
         if !excuses.is_empty() {
             self.count("equal calls");
         }
-        self.calls.push(Call {
-            key,
-            sent: self.time(),
-            state: State::Waiting,
-            left: None,
-            is_kept: false,
-            stopped: None,
-            presumed: None,
-            attempt: 0,
-            is_running: false,
-            is_refused: false,
-            told: None,
-            told_at: 0,
-            task: None,
-            excuses,
-        });
+        self.calls.push(Call { key, sent: self.time(), excuses, ..Call::default() });
         number
     }
 

@@ -52,7 +52,7 @@ pub enum Fault {
 }
 
 /// The promises that follow from the settings of a timeline.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Promises {
     pub after: u64,
     /// Whether a timeout keeps a call.

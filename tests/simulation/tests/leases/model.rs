@@ -15,7 +15,9 @@
 //! steps while time passes. A cancellation that compares acts at the moment when it reaches the store. A slow
 //! renewal begins a lease that ends later than the host believes, so an immediate one is the worst case.
 
-use crate::state::{Action, Cancel, End, Host, Journal, Life, Reached, Record, Run, State, What, Write};
+use crate::state::{
+    Action, Cancel, Deed, End, Host, Journal, Life, Reached, Record, Run, State, What, Write,
+};
 use stateright::{Model, Property};
 use toolyard_task::recovery::{Departure, Recovery, recovery};
 use toolyard_task::wire::{RawJson, Timestamp};
@@ -329,45 +331,22 @@ impl Leases {
     }
 }
 
+/// A promise or an event, and whether it shows in a state.
+type Row = (&'static str, fn(&Leases, &State) -> bool);
+
 impl Model for Leases {
     type State = State;
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
+        let first = Host { incarnation: Some(1), believes: self.lasts(), ..Host::default() };
         let state = |(rerun, resume), started| State {
-            hosts: [
-                Host {
-                    incarnation: Some(1),
-                    believes: self.lasts(),
-                    run: Some(Run::of((1, 1), started)),
-                    ..Host::FRESH
-                },
-                Host::FRESH,
-            ],
+            hosts: [Host { run: Some(Run::of((1, 1), started)), ..first }, Host::default()],
             leases: vec![LEASE],
-            task: Record {
-                incarnation: 1,
-                attempt: 1,
-                started,
-                effects: false,
-                rerun,
-                resume,
-                parked: false,
-                end: None,
-            },
-            cancel: Cancel::Not,
+            task: Record { incarnation: 1, attempt: 1, started, rerun, resume, ..Record::default() },
             begun: u8::from(started && !resume),
-            ended: None,
-            zombie_wrote: false,
-            journal: Journal { fence: resume.then_some((1, 1)), reached: Reached::Beginning },
-            effects: 0,
-            zombie_appended: false,
-            zombie_acted: false,
-            acted_again: false,
-            acted_unknown: false,
-            parks: 0,
-            crashes: 0,
-            drains: 0,
+            journal: Journal { fence: resume.then_some((1, 1)), ..Journal::default() },
+            ..State::default()
         };
         match self.1 {
             Kind::Plain => {
@@ -382,57 +361,42 @@ impl Model for Leases {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        use Action::{
-            Act, Cancel, Crash, Drain, FenceSelf, Land, LandUnheard, Lose, Read, Register, Renew, Resign,
-            Restart, Stop, Tick,
+        use Deed::{
+            Act, Crash, Drain, FenceSelf, Land, LandUnheard, Lose, Read, Register, Renew, Resign, Restart,
+            Stop,
         };
         if !state.task.resume {
-            actions.push(Cancel);
+            actions.push(Action::Cancel);
         }
         if state.task.end.is_some() {
             // No host reads in order to write any more: only writes in progress can still arrive.
-            return actions.extend([0, 1].map(Land));
+            return actions.extend([0, 1].map(|at| Action::Of(at, Land)));
         }
-        actions.push(Tick);
+        actions.push(Action::Tick);
         for at in 0..2 {
-            actions.extend([Register, FenceSelf, Land, Lose, Stop].map(|action| action(at)));
-            actions.extend([Crash, Restart].map(|action| action(at)));
-            actions.extend([true, false].map(|heard| Renew(at, heard)));
-            actions.extend([Start, Finish, Claim, Orphan].map(|what| Read(at, what)));
+            let mut deeds = vec![Register, FenceSelf, Land, Lose, Stop, Crash, Restart];
+            deeds.extend([true, false].map(Renew));
+            deeds.extend([Start, Finish, Claim, Orphan].map(Read));
             if state.task.resume {
-                actions.extend([Park, Wake, Intend, Respond].map(|what| Read(at, what)));
-                actions.extend([Act(at), LandUnheard(at)]);
+                deeds.extend([Park, Wake, Intend, Respond].map(Read));
+                deeds.extend([Act, LandUnheard]);
             } else {
-                actions.extend([Effects, Release, EndForShutdown].map(|what| Read(at, what)));
-                actions.extend([Drain, Resign].map(|action| action(at)));
+                deeds.extend([Effects, Release, EndForShutdown].map(Read));
+                deeds.extend([Drain, Resign]);
             }
+            actions.extend(deeds.into_iter().map(|deed| Action::Of(at, deed)));
         }
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
-        let at = match action {
-            Action::Tick | Action::Cancel => 0,
-            Action::Register(at)
-            | Action::Renew(at, _)
-            | Action::FenceSelf(at)
-            | Action::Read(at, _)
-            | Action::Land(at)
-            | Action::Lose(at)
-            | Action::LandUnheard(at)
-            | Action::Act(at)
-            | Action::Stop(at)
-            | Action::Crash(at)
-            | Action::Restart(at)
-            | Action::Drain(at)
-            | Action::Resign(at) => at,
-        };
+        let at = if let Action::Of(at, _) = action { at } else { 0 };
         let known = last.hosts[at];
         let host = &mut state.hosts[at];
         let up = known.life == Life::Up;
         match action {
             Action::Tick => Self::tick(&mut state),
-            Action::Register(_) if up && known.incarnation.is_none() && !known.draining => {
+            Action::Of(_, Deed::Register) if up && known.incarnation.is_none() && !known.draining => {
                 if state.leases.len() == INCARNATIONS {
                     return None;
                 }
@@ -440,36 +404,40 @@ impl Model for Leases {
                 state.leases.push(LEASE);
                 host.incarnation = Some(state.leases.len() as u64);
             }
-            Action::Renew(_, heard) if up => self.renewed(&mut state, at, heard)?,
-            Action::FenceSelf(_) if up && known.believes == 0 && known.incarnation.is_some() => {
+            Action::Of(_, Deed::Renew(heard)) if up => self.renewed(&mut state, at, heard)?,
+            Action::Of(_, Deed::FenceSelf) if up && known.believes == 0 && known.incarnation.is_some() => {
                 (host.incarnation, host.run) = (None, None);
             }
-            Action::Read(_, what) => host.write = Some(self.read(last, at, what)?),
-            Action::Land(_) => self.land(&mut state, at)?,
-            Action::Lose(_) => drop(host.write.take()?),
-            Action::LandUnheard(_) if up && known.run.is_some() => {
+            Action::Of(_, Deed::Read(what)) => host.write = Some(self.read(last, at, what)?),
+            Action::Of(_, Deed::Land) => self.land(&mut state, at)?,
+            Action::Of(_, Deed::Lose) => drop(host.write.take()?),
+            Action::Of(_, Deed::LandUnheard) if up && known.run.is_some() => {
                 known.write.filter(|write| write.what == Park)?;
                 self.land(&mut state, at)?;
                 state.hosts[at].run = known.run;
             }
-            Action::Act(_) => self.act(&mut state, at)?,
-            Action::Stop(_) if up && (known.fence()? != last.task.fence() || last.task.end.is_some()) => {
+            Action::Of(_, Deed::Act) => self.act(&mut state, at)?,
+            Action::Of(_, Deed::Stop)
+                if up && (known.fence()? != last.task.fence() || last.task.end.is_some()) =>
+            {
                 host.run.take()?;
             }
-            Action::Crash(_) if known.life != Life::Down && last.crashes < 1 => {
-                state.hosts[at] = Host { life: Life::Down, write: known.write, ..Host::FRESH };
+            Action::Of(_, Deed::Crash) if known.life != Life::Down && last.crashes < 1 => {
+                state.hosts[at] = Host { life: Life::Down, write: known.write, ..Host::default() };
                 state.crashes += 1;
             }
-            Action::Restart(_) if known.life == Life::Down => host.life = Life::Up,
-            Action::Drain(_) if up && !known.draining && known.incarnation.is_some() && last.drains < 1 => {
+            Action::Of(_, Deed::Restart) if known.life == Life::Down => host.life = Life::Up,
+            Action::Of(_, Deed::Drain)
+                if up && !known.draining && known.incarnation.is_some() && last.drains < 1 =>
+            {
                 host.draining = true;
                 state.drains += 1;
             }
-            Action::Resign(_) if up && known.draining && known.run.is_none() => {
+            Action::Of(_, Deed::Resign) if up && known.draining && known.run.is_none() => {
                 if let Some(mine) = known.incarnation {
                     state.leases[mine as usize - 1] = 0;
                 }
-                state.hosts[at] = Host { life: Life::Down, write: known.write, ..Host::FRESH };
+                state.hosts[at] = Host { life: Life::Down, write: known.write, ..Host::default() };
             }
             Action::Cancel if last.cancel == Cancel::Not => {
                 match last.task.after(Event::Cancelled { message: String::new() }) {
@@ -484,63 +452,42 @@ impl Model for Leases {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = vec![
-            Property::always("a terminal task never changes", |_, state: &State| {
-                state.ended == state.task.end
-            }),
-            Property::always("an acknowledged cancel stays", |_, state: &State| {
+        let always: [Row; 11] = [
+            ("a terminal task never changes", |_, state| state.ended == state.task.end),
+            ("an acknowledged cancel stays", |_, state| {
                 state.cancel != Cancel::Acknowledged || state.task.end == Some(End::Cancelled)
             }),
-            Property::always("a superseded run writes nothing", |_, state: &State| !state.zombie_wrote),
-            Property::always("at most one host that takes itself for alive runs it", |_, state: &State| {
-                state.unfenced() <= 1
-            }),
-            Property::always("who takes itself for alive is alive", |_, state: &State| {
-                !state.somebody_is_wrong()
-            }),
-            Property::always("a run that does not have the task appends nothing", |_, state: &State| {
-                !state.zombie_appended
-            }),
-            Property::always("a run that does not have the task has no effect", |_, state: &State| {
-                !state.zombie_acted
-            }),
-            Property::always("what has a durable response does not happen again", |_, state: &State| {
-                !state.acted_again
-            }),
-            Property::always(
-                "nothing happens again without a trace of the first time",
-                |_, state: &State| !state.acted_unknown,
-            ),
-            Property::always("a parked task belongs to no host", |_, state: &State| {
+            ("a superseded run writes nothing", |_, state| !state.zombie_wrote),
+            ("at most one host that takes itself for alive runs it", |_, state| state.unfenced() <= 1),
+            ("who takes itself for alive is alive", |_, state| !state.somebody_is_wrong()),
+            ("a run that does not have the task appends nothing", |_, state| !state.zombie_appended),
+            ("a run that does not have the task has no effect", |_, state| !state.zombie_acted),
+            ("what has a durable response does not happen again", |_, state| !state.acted_again),
+            ("nothing happens again without a trace of the first time", |_, state| !state.acted_unknown),
+            ("a parked task belongs to no host", |_, state| {
                 !state.task.parked || state.task.incarnation == Incarnation::NOBODY.0
             }),
-            Property::always("what is not declared does not begin twice", |_, state: &State| {
+            ("what is not declared does not begin twice", |_, state| {
                 state.task.resume || u32::from(state.begun) <= if state.task.rerun { ATTEMPTS } else { 1 }
             }),
         ];
         // A model in which nothing happens would prove nothing.
-        properties.extend(match self.1 {
-            Kind::Plain => vec![
-                Property::sometimes("a second attempt finishes", |_, state: &State| {
-                    matches!(state.task.end, Some(End::Finished(_, 2)))
-                }),
-                Property::sometimes("a host that is gone is found out", |_, state: &State| {
-                    state.task.end == Some(End::Failed)
-                }),
-                Property::sometimes("a cancel is acknowledged", |_, state: &State| {
-                    state.cancel == Cancel::Acknowledged
-                }),
-                Property::sometimes("a cancel comes too late", |_, state: &State| {
-                    state.cancel == Cancel::Refused
-                }),
+        let sometimes: &[Row] = match self.1 {
+            Kind::Plain => &[
+                ("a second attempt finishes", |_, state| matches!(state.task.end, Some(End::Finished(_, 2)))),
+                ("a host that is gone is found out", |_, state| state.task.end == Some(End::Failed)),
+                ("a cancel is acknowledged", |_, state| state.cancel == Cancel::Acknowledged),
+                ("a cancel comes too late", |_, state| state.cancel == Cancel::Refused),
             ],
-            Kind::Resumes => vec![
-                Property::sometimes("a task that was parked finishes", |_, state: &State| {
+            Kind::Resumes => &[
+                ("a task that was parked finishes", |_, state| {
                     state.parks > 0 && matches!(state.task.end, Some(End::Finished(..)))
                 }),
-                Property::sometimes("an effect in doubt happens again", |_, state: &State| state.effects > 1),
+                ("an effect in doubt happens again", |_, state| state.effects > 1),
             ],
-        });
-        properties
+        };
+        let always = always.into_iter().map(|(promise, holds)| Property::always(promise, holds));
+        let sometimes = sometimes.iter().map(|&(event, happens)| Property::sometimes(event, happens));
+        always.chain(sometimes).collect()
     }
 }

@@ -17,7 +17,7 @@ pub enum End {
 }
 
 /// The part of the stored task that matters here. The version does not: a changed task is no longer equal.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq)]
 pub struct Record {
     pub incarnation: u64,
     pub attempt: u32,
@@ -31,8 +31,9 @@ pub struct Record {
 }
 
 /// How far a journal has got.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reached {
+    #[default]
     Beginning,
     /// The effect is about to happen.
     Intent,
@@ -41,7 +42,7 @@ pub enum Reached {
 }
 
 /// The journal of a task that resumes.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq)]
 pub struct Journal {
     /// The run that may append.
     pub fence: Option<(u64, u32)>,
@@ -49,8 +50,9 @@ pub struct Journal {
 }
 
 /// A host process; its life may be `Down`.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq)]
 pub enum Life {
+    #[default]
     Up,
     Down,
 }
@@ -114,7 +116,7 @@ pub struct Write {
     pub appends: Option<(u64, u32)>,
 }
 
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq)]
 pub struct Host {
     pub life: Life,
     pub incarnation: Option<u64>,
@@ -125,14 +127,15 @@ pub struct Host {
     pub write: Option<Write>,
 }
 
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq)]
 pub enum Cancel {
+    #[default]
     Not,
     Acknowledged,
     Refused,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq)]
 pub struct State {
     pub hosts: [Host; 2],
     /// The remaining ticks of each incarnation's lease, by number. An incarnation with none left never lives
@@ -165,28 +168,34 @@ pub struct State {
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub enum Action {
     Tick,
-    Register(usize),
-    /// A renewal reaches the store, and its answer arrives or is lost.
-    Renew(usize, bool),
-    /// A host notices that its lease has run out.
-    FenceSelf(usize),
-    /// A host reads the task for this purpose.
-    Read(usize, What),
-    /// A host's write reaches the store.
-    Land(usize),
-    /// A host's write is lost.
-    Lose(usize),
-    /// A run is parked, and its host gets an error of the store.
-    LandUnheard(usize),
-    /// A run has its effect.
-    Act(usize),
-    /// A run learns that its task no longer belongs to it.
-    Stop(usize),
-    Crash(usize),
-    Restart(usize),
-    Drain(usize),
-    Resign(usize),
     Cancel,
+    /// This host does something, or something happens to it.
+    Of(usize, Deed),
+}
+
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub enum Deed {
+    Register,
+    /// A renewal reaches the store, and its answer arrives or is lost.
+    Renew(bool),
+    /// A host notices that its lease has run out.
+    FenceSelf,
+    /// A host reads the task for this purpose.
+    Read(What),
+    /// A host's write reaches the store.
+    Land,
+    /// A host's write is lost.
+    Lose,
+    /// A run is parked, and its host gets an error of the store.
+    LandUnheard,
+    /// A run has its effect.
+    Act,
+    /// A run learns that its task no longer belongs to it.
+    Stop,
+    Crash,
+    Restart,
+    Drain,
+    Resign,
 }
 
 impl Record {
@@ -253,9 +262,6 @@ impl Record {
 }
 
 impl Host {
-    pub const FRESH: Self =
-        Self { life: Life::Up, incarnation: None, believes: 0, draining: false, run: None, write: None };
-
     pub fn fence(&self) -> Option<Fence> {
         let run = self.run?;
         Some(Fence { incarnation: Incarnation(run.incarnation), attempt: run.attempt })
