@@ -239,14 +239,6 @@ mod tests {
             (format!("tool = 1\n{expect}"), "`tool`: invalid type: integer `1`, expected a string"),
             (format!("tol = 'a'\n{expect}"), "unknown key `tol`; did you mean `tool`?"),
             (format!("tool = 'a'\nxyz = 1\n{expect}"), "unknown key `xyz`; known are tool"),
-            (
-                format!("tool = 'a'\ntask = 'yes'\n{expect}"),
-                "`task`: invalid type: string \"yes\", expected a boolean",
-            ),
-            (
-                format!("tool = 'a'\narguments = 'x'\n{expect}"),
-                "`arguments`: invalid type: string \"x\", expected a map",
-            ),
             (format!("tool = 'a'\narguments-json = 'x'\n{expect}"), "`arguments-json` is"),
             (
                 format!("tool = 'a'\narguments-json = '[]'\n{expect}"),
