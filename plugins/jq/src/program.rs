@@ -139,8 +139,6 @@ mod tests {
             ("1 2", "end of program expected, but found `2`, at line 1, column 3"),
             ("# first\n\"ä\" | nix\n| .", "line 2, column 7:\n  \"ä\" | nix\n        ^^^"),
             ("💣", "line 1"),
-            ("§ |", "line 1"),
-            ("\t&", "line 1"),
             ("\u{0}", "line 1"),
             // Nothing can be imported.
             ("import \"a\" as a; .", "not supported"),

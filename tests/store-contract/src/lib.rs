@@ -341,6 +341,13 @@ macro_rules! contract_tests {
                 a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns, parked_tasks_have_a_quota_of_their_own,
                 nobody_is_no_host, components_stay_while_they_are_needed
             }
+            timeline {
+                lifecycle_events_come_with_their_changes, events_of_a_run_come_in_their_order,
+                events_of_a_silent_store_are_written_soon, a_second_attempt_has_its_own_record,
+                a_parked_attempt_is_not_lost,
+                a_long_timeline_keeps_its_beginning_and_its_end,
+                events_go_with_their_task_and_records_stay
+            }
             races {
                 one_end_and_it_is_the_acknowledged_one,
                 one_decision_about_an_approval
@@ -354,22 +361,6 @@ macro_rules! contract_tests {
                 $crate::$topic::$promise($fixture).await;
             }
         )*)*
-    };
-}
-
-/// As `contract_tests`, for stores that keep timelines.
-#[macro_export]
-macro_rules! timeline_tests {
-    ($fixture:expr) => {
-        $crate::contract_tests! { $fixture;
-            timeline {
-                lifecycle_events_come_with_their_changes, events_of_a_run_come_in_their_order,
-                events_of_a_silent_store_are_written_soon, a_second_attempt_has_its_own_record,
-                a_parked_attempt_is_not_lost,
-                a_long_timeline_keeps_its_beginning_and_its_end,
-                events_go_with_their_task_and_records_stay
-            }
-        }
     };
 }
 

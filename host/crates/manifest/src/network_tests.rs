@@ -33,7 +33,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[secrets]\nK = { command = \"\" }", 2, &["`secrets.K.command`", "the name of a command"]),
         ("[secrets]\nK = {}", 2, &["none of `env`, `file` and `command`"]),
         ("[secrets]\n\"a b\" = { env = \"A\" }", 2, &["letters, digits"]),
-        ("[secrets]\nK = \"the value\"", 2, &["a table"]),
+        ("[secrets]\nK = \"the value\"", 2, &["a table such as { env = \"KEY\" }"]),
         ("[env]\nK = \"x\"\n[secrets]\nK = { env = \"A\" }", 2, &["`env.K`", "`K` is in `secrets` as well"]),
     ] {
         let shown = refused(text, line, says);

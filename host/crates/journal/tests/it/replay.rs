@@ -103,12 +103,3 @@ fn an_empty_past_is_live_at_once_and_the_times_are_those_of_the_last_chunk() {
     assert_eq!(again.begin(), &crate::script::begin());
     assert_eq!(again.entries(), 1);
 }
-
-#[test]
-fn sleeping_waits_for_the_rest_after_a_restart() {
-    let mut run = recorder();
-    assert_eq!(run.sleep(1_000, BASE + 1), Ok(BASE + 1_001));
-    let mut again = again(&mut run);
-    assert_eq!(again.sleep(1_000, BASE + 900), Ok(BASE + 1_001));
-    assert!(again.is_live(), "so the caller waits for the rest");
-}

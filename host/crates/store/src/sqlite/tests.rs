@@ -248,11 +248,8 @@ async fn a_store_that_nobody_exports_keeps_no_entries() {
 #[tokio::test]
 async fn a_full_queue_is_waited_for_but_not_for_ever() {
     let folder = folder();
-    let store = SqliteStore::open(
-        folder.path(),
-        SqliteOptions { queue: 1, patience: Duration::from_millis(20), ..options() },
-    );
-    let store = store.expect("opens");
+    let options = SqliteOptions { queue: 1, patience: Duration::from_millis(20), ..options() };
+    let store = SqliteStore::open(folder.path(), options).expect("opens");
     let release = hold(&store).await;
     let refused = store.create(task(&owner("a")), AMPLE, Records::default()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
@@ -297,10 +294,8 @@ async fn our_own_changes_wake_nobody() {
 async fn a_touch_is_written_in_its_time() {
     let folder = folder();
     let clock = ManualClock::at(START);
-    let touch = Duration::from_millis(20);
-    let store =
-        SqliteStore::open(folder.path(), SqliteOptions { touch, ..SqliteOptions::new(clock.clone()) });
-    let store: Arc<dyn Store> = store.expect("opens");
+    let options = SqliteOptions { touch: Duration::from_millis(20), ..SqliteOptions::new(clock.clone()) };
+    let store: Arc<dyn Store> = SqliteStore::open(folder.path(), options).expect("opens");
     let opened = store.open(session(), 9).await.expect("opens");
     clock.advance(5_000);
     store.touch(&opened.id).await.expect("touches");

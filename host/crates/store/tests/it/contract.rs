@@ -18,7 +18,6 @@ mod memory {
     }
 
     toolyard_store_contract::contract_tests!(fixture());
-    toolyard_store_contract::timeline_tests!(fixture());
 }
 
 mod leased {
@@ -41,7 +40,6 @@ mod sqlite {
     }
 
     toolyard_store_contract::contract_tests!(fixture());
-    toolyard_store_contract::timeline_tests!(fixture());
 }
 
 /// Encrypted stores also keep every promise of a store.
@@ -53,7 +51,6 @@ mod encrypted {
     }
 
     toolyard_store_contract::contract_tests!(fixture());
-    toolyard_store_contract::timeline_tests!(fixture());
 }
 
 fn memory(first: MemoryStore, clock: Arc<ManualClock>, races: u32) -> Fixture {

@@ -138,25 +138,6 @@ async fn without_its_key_a_file_is_refused_at_the_start_and_not_changed() {
 }
 
 #[tokio::test]
-async fn a_plain_file_stays_readable_and_what_is_new_is_encrypted() {
-    let folder = folder();
-    let plain = open(folder.path(), &[]);
-    let before = created(&*plain, task(&owner("a"))).await;
-    plain.shut_down().await;
-    let store = open(folder.path(), &[NEW]);
-    let after = told(&store).await;
-    assert_eq!(read(&*store, before.id).await, before);
-    assert_eq!(read(&*store, after.id).await, after);
-    // A change of an old task encrypts all of it except its arguments, which are written once.
-    let end = Outcome::Result { is_error: false, result: RawJson::trusted(r#"{"a":"ergebniswort"}"#) };
-    let ended = finish(&*store, &before, end).await;
-    assert_eq!(read(&*store, before.id).await, ended);
-    store.shut_down().await;
-    assert_eq!(found(folder.path()), Vec::<&str>::new());
-    refused(folder.path(), &[]);
-}
-
-#[tokio::test]
 async fn values_that_were_moved_or_changed_are_refused() {
     let folder = folder();
     let store = open(folder.path(), &[NEW]);

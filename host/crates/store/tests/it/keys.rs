@@ -120,6 +120,7 @@ pub async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go<P: Place>(pl
     let mut made = left(&place, &[], 1).await;
     made.extend(left(&place, &[OLD], MANY).await);
     let store = place.open(&[NEW, OLD]).await;
+    all_read(&*store, &made).await;
     made.extend(make(&*store, 1).await);
     assert_eq!(place.needed().await, 2);
     let (all, anew) = (MANY as u64 + 2, MANY as u64 + 1);

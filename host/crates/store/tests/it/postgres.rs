@@ -106,25 +106,19 @@ fn clock(schema: &Schema) -> Arc<ManualClock> {
     ManualClock::telling(START, Box::new(tell))
 }
 
-/// As `contract_tests!`, if there is a server.
-macro_rules! over_postgres {
-    ($keys:expr) => {
-        toolyard_store_contract::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
-        toolyard_store_contract::timeline_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
-    };
-}
-
 mod plain {
     use super::*;
 
-    over_postgres!(None);
+    toolyard_store_contract::contract_tests! { match fixture(None, true) { Some(fixture) => fixture, None => return } }
 }
 
 /// Encrypted stores also keep every promise of a store.
 mod encrypted {
     use super::*;
 
-    over_postgres!(Keyring::new([[7; 32]]));
+    toolyard_store_contract::contract_tests! {
+        match fixture(Keyring::new([[7; 32]]), true) { Some(fixture) => fixture, None => return }
+    }
 }
 
 /// A host that crashes does not resign.

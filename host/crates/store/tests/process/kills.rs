@@ -1,5 +1,5 @@
 //! The promises that hold when a process is killed. The test binary runs itself as the process,
-//! with a role in its environment.
+//! with a folder in its environment.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -8,50 +8,32 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::{Backend, SqliteOptions, SqliteStore};
-use toolyard_store_contract::{
-    BOUND, ManualClock, START, applied, created, eventually, finish, owner, result, task,
-};
-use toolyard_task::node::NodeStore;
-use toolyard_task::recovery::{Departure, NotRerun};
-use toolyard_task::store::{Hint, TaskQuestion};
-use toolyard_task::{Event, Fence, Incarnation, Task, TaskId, TaskStore};
+use toolyard_store_contract::{ManualClock, START, created, finish, owner, result, task};
+use toolyard_task::{TaskId, TaskStore};
 
 const FOLDER: &str = "TOOLYARD_STORE_TEST_FOLDER";
-const ROLE: &str = "TOOLYARD_STORE_TEST_ROLE";
 
 fn open(folder: &Path) -> Arc<SqliteStore> {
     SqliteStore::open(folder, SqliteOptions::new(ManualClock::at(START))).expect("opens")
 }
 
-/// The part of the process; without a role, this does nothing.
+/// The part of the process; without a folder, this does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn process() {
-    let (Ok(folder), Ok(role)) = (std::env::var(FOLDER), std::env::var(ROLE)) else { return };
+    let Ok(folder) = std::env::var(FOLDER) else { return };
     let store = open(Path::new(&folder));
-    match role.as_str() {
-        "hold" => {
-            let incarnation = store.register().await.expect("registers").incarnation;
-            let fence = Fence { incarnation, attempt: 1 };
-            let held = created(&*store, Task { fence, ..task(&owner("a")) }).await;
-            say(&format!("held {incarnation} {}", held.id));
-            std::thread::park();
-        }
-        "write" => {
-            let lanes = (0..16).map(|_| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    loop {
-                        let made = created(&*store, task(&owner("a"))).await;
-                        say(&format!("created {}", made.id));
-                        finish(&*store, &made, result()).await;
-                        say(&format!("ended {}", made.id));
-                    }
-                })
-            });
-            futures_util::future::join_all(lanes).await;
-        }
-        other => panic!("no such role: {other}"),
-    }
+    let lanes = (0..16).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            loop {
+                let made = created(&*store, task(&owner("a"))).await;
+                say(&format!("created {}", made.id));
+                finish(&*store, &made, result()).await;
+                say(&format!("ended {}", made.id));
+            }
+        })
+    });
+    futures_util::future::join_all(lanes).await;
 }
 
 fn say(line: &str) {
@@ -65,11 +47,10 @@ struct Process {
 }
 
 impl Process {
-    fn start(folder: &TempDir, role: &str) -> Self {
+    fn start(folder: &TempDir) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("is known"))
             .args(["--exact", "kills::process", "--nocapture"])
             .env(FOLDER, folder.path())
-            .env(ROLE, role)
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
@@ -100,35 +81,11 @@ impl Drop for Process {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_host_is_dead_and_its_tasks_are_found() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = open(folder.path());
-    store.register().await.expect("registers");
-    let mut hints = store.hints();
-    let mut process = Process::start(&folder, "hold");
-    let said = process.hear().expect("it registers");
-    let incarnation = Incarnation(said[1].parse().expect("a number"));
-    let held = TaskId::parse(&said[2]).expect("an id");
-    let hint = tokio::time::timeout(BOUND, hints.next()).await.expect("in time");
-    assert_eq!(hint, Some(Hint::Anything), "another process wrote");
-    assert_eq!(store.dead().await.expect("answers"), [], "it lives");
-    store.forget(incarnation).await.expect("does no harm");
-    process.kill();
-    let dead = async || store.dead().await.expect("answers") == [incarnation];
-    eventually("the kernel freed the lock", dead).await;
-    assert_eq!(store.select(TaskQuestion::HeldBy(incarnation), 1_000).await.expect("answers"), [held]);
-    let orphaned = Event::Orphaned { incarnation, departure: Departure::Died, why: NotRerun::NotDeclared };
-    applied(&*store, held, orphaned).await;
-    store.forget(incarnation).await.expect("forgets");
-    assert_eq!(store.dead().await.expect("answers"), []);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_a_kill() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut said: HashMap<TaskId, bool> = HashMap::new();
     for round in 0..10_usize {
-        let mut process = Process::start(&folder, "write");
+        let mut process = Process::start(&folder);
         // At a different point of its work each time, in steps of a prime number.
         for _ in 0..=(round * 131) % 600 {
             note(&mut said, &process.hear().expect("it writes"));

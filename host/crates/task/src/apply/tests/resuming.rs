@@ -3,7 +3,7 @@
 use super::Refusal::{NotDue, NotParked, NotResumable, NotStuck, TooManyQuestions};
 use super::*;
 use crate::recovery::{Durability, Recovery, recovery};
-use crate::task::{JournalRetention, Parked, Resume};
+use crate::task::{JournalRetention, Resume};
 
 const AT: Timestamp = Timestamp(IN_TIME);
 
@@ -174,19 +174,6 @@ fn the_operator_has_a_task_continued_that_stalled_or_diverged() {
         assert_eq!(apply(&ended, Event::Retried, ended.expires_at()), Err(NotStuck));
     }
     assert_eq!(apply(&running, Event::Retried, AT), Err(NotStuck), "it has not ended");
-}
-
-#[test]
-fn a_record_without_these_fields_reads_and_writes_as_before() {
-    let plain = serde_json::to_string(&task()).expect("encodes");
-    assert!(!plain.contains("resume"), "{plain}");
-    let waiting = recorded([started(), parked(Some(IN_TIME))]);
-    let text = serde_json::to_string(&waiting).expect("encodes");
-    let read: Task = serde_json::from_str(&text).expect("decodes");
-    assert_eq!(read.resume, waiting.resume);
-    let without_end = Resume { parked: Some(Parked { wake: None }), ..Resume::default() };
-    let text = serde_json::to_string(&without_end).expect("encodes");
-    assert_eq!(serde_json::from_str::<Resume>(&text).expect("decodes"), without_end);
 }
 
 #[test]
