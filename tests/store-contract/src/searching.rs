@@ -135,7 +135,7 @@ fn filters(made: &[Task]) -> Vec<(usize, Filter)> {
 }
 
 /// The tasks among these that a search finds, in its order.
-fn matches(made: &[Task], search: &Search) -> Vec<Summary> {
+pub fn matches(made: &[Task], search: &Search) -> Vec<Summary> {
     let Search { owner, filter, order, .. } = search;
     let of_owner = made.iter().filter(|task| owner.as_ref().is_none_or(|owner| *owner == task.owner));
     let takes =

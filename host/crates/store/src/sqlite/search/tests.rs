@@ -1,12 +1,102 @@
 use super::*;
 use crate::sqlite::transaction::SqliteTransaction;
 use crate::sqlite::{SqliteOptions, SqliteStore};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_store_contract::searching::{ORDERS, found};
-use toolyard_store_contract::{ManualClock, START, applied, created, owner, task};
+use toolyard_store_contract::searching::{ORDERS, asked, found, matches};
+use toolyard_store_contract::{ManualClock, START, applied, change, created, owner, result, task};
 use toolyard_task::search::{Filter, Window};
 use toolyard_task::{Event, Task, TaskStore as _};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u64),
+    Create(u8),
+    Change(usize, u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0_u64..4).prop_map(Step::Wait),
+        (0_u8..2).prop_map(Step::Create),
+        (any::<prop::sample::Index>(), 0_u8..5).prop_map(|(which, how)| Step::Change(which.index(64), how)),
+    ]
+}
+
+fn window() -> impl Strategy<Value = Window> {
+    let end = || prop::option::weighted(0.4, (0_i64..60).prop_map(|ms| Timestamp(START + ms)));
+    (end(), end()).prop_map(|(after, before)| Window { after, before })
+}
+
+const TOOLS: [&str; 2] = ["count", "sleep"];
+
+/// Each id stands for the task with its number.
+fn filter() -> impl Strategy<Value = (Option<Vec<usize>>, Filter)> {
+    let tool = prop::option::weighted(0.3, prop::sample::select(&TOOLS[..]).prop_map(str::to_owned));
+    let ids = prop::option::weighted(0.2, prop::collection::vec(0_usize..64, 0..30));
+    let statuses = prop::option::of(prop::collection::vec(prop::sample::select(&codec::STATUSES[..]), 0..5));
+    (ids, statuses, tool, window(), window()).prop_map(|(ids, statuses, tool, created, updated)| {
+        (ids, Filter { ids: None, statuses, tool, created, updated })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// F-5, F-6: whatever the content and the search, all matches are found in order, whatever the page sizes.
+    #[test]
+    fn f_5_f_6_any_search_finds_what_its_filter_takes(
+        steps in prop::collection::vec(step(), 20..90),
+        searches in prop::collection::vec((any::<bool>(), filter(), 0_usize..4, 1_u32..9), 12),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let (clock, folder) = (ManualClock::at(START), tempfile::tempdir().expect("a folder"));
+            let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock.clone())).expect("opens");
+            let mut made: Vec<Task> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Wait(ms) => clock.advance(ms),
+                    Step::Create(number) => {
+                        let tool = TOOLS[made.len() % TOOLS.len()].to_owned();
+                        let owner = owner(["a", "b"][usize::from(number)]);
+                        made.push(created(&*store, Task { tool, ..task(&owner) }).await);
+                    }
+                    Step::Change(which, how) => {
+                        let count = made.len().max(1);
+                        let Some(task) = made.get_mut(which % count) else { continue };
+                        let event = match how {
+                            0 => asked(task),
+                            1 => Event::Finished { fence: task.fence, outcome: result(), message: None },
+                            2 => Event::Cancelled { message: "so".into() },
+                            _ => Event::Said { fence: task.fence, message: "so".into() },
+                        };
+                        // Refused if the task has already ended.
+                        if let Ok(changed) = change(&*store, task.id, &event).await.expect("is there") {
+                            *task = changed;
+                        }
+                    }
+                }
+            }
+            for (one_owner, (named, filter), order, limit) in searches {
+                let ids = named.map(|named| {
+                    named.iter().filter_map(|number| made.get(*number)).map(|task| task.id).collect::<BTreeSet<_>>()
+                });
+                let search = Search {
+                    owner: one_owner.then(|| owner("a")),
+                    filter: Filter { ids, ..filter },
+                    order: ORDERS[order],
+                    after: None,
+                    limit,
+                };
+                prop_assert_eq!(found(&*store, search.clone()).await, matches(&made, &search));
+            }
+            Ok(())
+        })?;
+    }
+}
 
 /// A store with many tasks, written without the port: `number` of them were created one second
 /// apart, and each changed once, within a minute.
