@@ -57,10 +57,10 @@ fixtures:
 examples: host ## Build the examples of every language (EXAMPLES selects some), with tools that are fetched for it
 	./examples/plugins/build.sh $(EXAMPLES)
 
-# A first build takes 800 to 1,600 seconds of processors, some of them one after another.
+# A first build takes 800 to 1,900 seconds of processors, some of them one after another.
 first-build:
 	@[ -x $(BIN) ] || getconf _NPROCESSORS_ONLN | awk '{ \
-		printf "A first build compiles about 450 crates: %d to %d minutes with %d processors.\n", 3 + 650 / $$1 / 60, 4 + 1400 / $$1 / 60, $$1; \
+		printf "A first build compiles about 450 crates: %d to %d minutes with %d processors.\n", 3 + 650 / $$1 / 60, 4 + 1900 / $$1 / 60, $$1; \
 		print "Packages that need no build are made, and not published yet: host/docs/getting-started/install.md" }' >&2
 
 serve: first-build build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
