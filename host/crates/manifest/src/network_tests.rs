@@ -1,6 +1,6 @@
 //! Tests of `[http]`, `[sockets]` and `[secrets]`.
 
-use super::tests::refused;
+use super::*;
 
 #[test]
 fn what_is_wrong_is_named_with_its_line() {
@@ -36,7 +36,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[secrets]\nK = \"the value\"", 2, &["a table such as { env = \"KEY\" }"]),
         ("[env]\nK = \"x\"\n[secrets]\nK = { env = \"A\" }", 2, &["`env.K`", "`K` is in `secrets` as well"]),
     ] {
-        let shown = refused(text, line, says);
+        let shown = tests::refused(text, line, says);
         assert!(!shown.contains("the value"), "{shown}");
     }
     let allowed = "[http]\nallow = [\"a.example\"]\n[http.inject.\"a.example\"]\n";
@@ -45,6 +45,6 @@ fn what_is_wrong_is_named_with_its_line() {
         ("Host = \"x\"", &["connection's own"]),
         ("X = \"{K\"", &["without a `}`"]),
     ] {
-        refused(&format!("{allowed}{header}"), 4, says);
+        tests::refused(&format!("{allowed}{header}"), 4, says);
     }
 }
