@@ -20,6 +20,8 @@ SWITCHES = (
 )
 # Seconds for a start, a call, and a result after a restart, on the slowest machine.
 START, CALL, RESULT = 90, 60, 120
+# Seconds in which a card comes without a prompt, if it does.
+CARD = 10
 
 
 class Claude:
@@ -61,13 +63,16 @@ class Claude:
         else:
             host.connect("claude-code", self.environment, self.folder)
 
-    def open(self, *arguments: str) -> None:
-        """Starts it in a terminal, and waits until it offers the tools of the host to the model."""
+    def open(self, *arguments: str, card: str | None = None) -> None:
+        """Starts it in a terminal, and waits until it offers the tools of the host to the model, or shows this card."""
         self.model.tools = []
         command = [str(PROGRAM), *self.arguments, *arguments]
         self.terminal = Terminal(command, self.folder, self.environment)
         self.case.at_end(self.terminal.kill)
         self.terminal.wait("❯", START)
+        # A card takes the keys of the prompt below.
+        if card and self.terminal.shows(card, CARD):
+            return
         for _ in range(20):
             self.prompt("Are the tools there?")
             if self.model.has_tool("wait", 3):

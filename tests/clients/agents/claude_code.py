@@ -201,7 +201,7 @@ def continue_asking(case: Case) -> str:
     claude.terminal.wait("Is snow white?", CALL)
     claude.terminal.kill()
     host.wait_parked(id)
-    claude.open("--continue")
+    claude.open("--continue", card="Accept")
     claude.answer_yes("Is snow white?")
     model.notification(YES, RESULT)
     return "--continue showed the card again, and its answer reached the task"

@@ -92,6 +92,14 @@ class Terminal:
             with self._changed:
                 self._changed.wait(min(left, 0.5))
 
+    def shows(self, text: str, seconds: float) -> bool:
+        """Whether the output has this text within this time."""
+        try:
+            self.wait(text, seconds)
+        except NotShown:
+            return False
+        return True
+
     def keys(self, *keys: str) -> None:
         """Presses keys, with pauses: programs take keys that arrive together for a paste."""
         for key in keys:
