@@ -169,7 +169,9 @@ impl Session {
         let message = self.message(method, params);
         let answer = self.post(&message).await;
         assert_eq!(answer.status, 200, "{message}");
-        answer.response().await.expect("an answer before the end of the stream")
+        let (response, notices) = answer.response().await.expect("an answer before the end of the stream");
+        assert_eq!(response["id"], message["id"], "the answer is that of the request");
+        (response, notices)
     }
 
     /// The response of a host that may die: `None` if it does.
@@ -177,7 +179,9 @@ impl Session {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut connection = Connection::try_open(self.port).await?;
         let answer = connection.try_send(Method::POST, "/mcp", &self.headers(), message.to_string()).await?;
-        answer.response().await.map(|(response, _)| response)
+        let (response, _) = answer.response().await?;
+        assert_eq!(response["id"], id, "the answer is that of the request");
+        Some(response)
     }
 
     /// The result of a request.
