@@ -336,7 +336,7 @@ mod tests {
         let schema =
             json!({ "type": "object", "properties": { "a": boolean, "b": boolean }, "required": ["a", "b"] });
         assert_eq!(params["requestedSchema"], schema);
-        // What is no form is not asked.
+        // A type that makes no form is refused before the client is asked.
         assert!(matches!(ask_each::<Vec<u8>>("files", "Which?", ["a"]), Err(AskError::Invalid(_))));
         let Err(AskError::Invalid(why)) = ask::<Vec<Vec<u8>>>("key", "?") else { panic!("it is no form") };
         assert!(why.contains("no form can be made of"), "{why}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolyard_task::Catalog;
 use toolyard_task::tool::Report;
 
-/// What the guest was told, and the number of questions to the client.
+/// The text that the guest got, and the number of questions to the client.
 async fn heard(catalog: &Catalog, params: Value, answer: &str) -> (String, usize) {
     let recorder = Arc::new(Recorder { answer: Some(answer.to_owned()), ..Recorder::default() });
     let question = json!({ "key": "q", "method": "elicitation/create", "params": params });

@@ -132,7 +132,7 @@ fn t_43_who_did_it_stands_beside_whose_it_is() {
     assert_eq!(entry.reason.as_deref(), Some("asked_to"));
     let entry = Entry::created(&task(), &By::client());
     assert_eq!(Some(entry.principal), entry.owner);
-    // A session is told by a fingerprint that opens nothing.
+    // The log has a fingerprint of the session, which gives no access to it.
     let entry = Entry::created(&task(), &By::principal("x", Some(SessionId("a".into()))));
     assert_eq!(entry.session.as_deref(), Some("ca978112ca1bbdca"));
     assert_eq!(name_of(&Owner::Session(SessionId("a".into()))), "anonymous");

@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn each_who_waits_asks_another_who_has_been_idle_for_a_second() {
-        // In the first second of a limit nobody has been.
+        // A limit that is younger than a second has no connection that was idle for so long.
         for (limit, has_been) in [(limit(2), true), (ConnectionLimit::new(2, Shares::connections()), false)] {
             let both = [limit.free().expect("free"), limit.free().expect("free")];
             both.iter().for_each(aged);

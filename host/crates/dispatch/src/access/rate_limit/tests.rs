@@ -18,7 +18,7 @@ fn peer(address: &str) -> RateKey {
     RateKey::of(&Arc::new(Principal::Anonymous), Some(address.parse().expect("an address")))
 }
 
-/// Somebody at an address far from those of the others.
+/// A client whose address is far from the addresses of the others.
 fn stranger(number: usize) -> RateKey {
     let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
     RateKey::of(&Arc::new(Principal::Anonymous), Some(address.into()))

@@ -68,7 +68,7 @@ fn covers(entry: &str, function: &str) -> bool {
     entry.strip_suffix('*').map_or(entry == function, |resource| function.starts_with(resource))
 }
 
-/// What the table says of a function, once for each of its entries.
+/// The classes of a function in the table, one for each entry that covers it.
 fn repetitions(interface: &str, function: &str) -> Vec<Repetition> {
     let classes = INTERFACES.iter().filter(|(name, _)| *name == interface).flat_map(|(_, classes)| *classes);
     let entries = classes.flat_map(|(class, entries)| entries.split(' ').map(move |entry| (*class, entry)));

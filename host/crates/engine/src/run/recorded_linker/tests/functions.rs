@@ -15,7 +15,7 @@ pub(super) enum Repetition {
 use Repetition::{Executed, Recorded, Refused};
 
 /// An interface: its name without `wasi:` and version, and its functions, parted by spaces, without the marks of the
-/// component model. `tcp-socket.*` is every function of a resource that nobody gets.
+/// component model. `tcp-socket.*` stands for every function of a resource that no tool gets.
 type WasiInterface = (&'static str, &'static [(Repetition, &'static str)]);
 
 /// All interfaces. A test compares their functions with those of wasmtime-wasi.
