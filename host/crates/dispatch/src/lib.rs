@@ -71,9 +71,7 @@ pub use toolyard_task::store::TaskQuestion;
 pub mod host_call {
     pub use toolyard_task::host_call::{HostAction, HostCall, HostCallCounts, HttpRequest};
 }
-pub use toolyard_task::http_tape::{
-    HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeExchange, TapeOutcome, TapeRequest, TapeResponse,
-};
+pub use toolyard_task::http_tape::{HttpTape, ResponseOutcome, TapeAnswer, TapeRequest};
 pub use toolyard_task::node::{Neighbour, lacked_components};
 pub use toolyard_task::recovery::{Departure, Durability};
 /// The search of tasks; [`Tasks::find_tasks`] takes these.

@@ -26,7 +26,6 @@ use overlap::SecretFile;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_manifest::{ClockGrant, Manifest, ManifestError, NamedInjection, RandomGrant, SocketGrant};
-use toolyard_task::wire::RawJson;
 use toolyard_task::{NotPermitted, RunContext};
 
 /// The resources that the runs of a plugin may use.
@@ -143,20 +142,6 @@ impl Grants {
         match &self.redactor {
             Some(redactor) => redactor.text(text),
             None => text,
-        }
-    }
-
-    /// Replaces the secrets in the body of a request or response; `is_whole` is false if it may have been cut
-    /// off within one.
-    pub fn clean_body(&self, body: Vec<u8>, is_whole: bool) -> Vec<u8> {
-        let Some(redactor) = &self.redactor else { return body };
-        match String::from_utf8(body) {
-            Err(binary) => redactor.bytes(binary.into_bytes()),
-            Ok(text) => match RawJson::parse(text.clone()) {
-                Ok(json) => redactor.json(json).as_str().as_bytes().to_vec(),
-                Err(_) if is_whole => redactor.text(text).into_bytes(),
-                Err(_) => redactor.cut_text(text).into_bytes(),
-            },
         }
     }
 

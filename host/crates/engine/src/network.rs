@@ -3,8 +3,9 @@
 //! The manifest names the granted hosts. `policy` holds the grants of one run and its refusals,
 //! `permission` decides on one request, `name_lookup` finds addresses, `address` classifies them,
 //! `connect` opens the connection, `exchange` handles one request and its response, `exchange_report` reports
-//! both, and `body` counts the transferred bytes. `http_tape` answers requests of runs whose exchanges are recorded, and
-//! `recording` records one.
+//! both, and `body` counts the transferred bytes. `exchange_outcome` is what is
+//! recorded of an exchange: `http_tape` answers and records requests for a client within this process, `recorded_exchange`
+//! for a journal.
 //!
 //! A name is resolved once for each request, and the host connects to one of the addresses that it
 //! has checked. Each request has its own connection, because a reused connection could outlive its
@@ -19,6 +20,7 @@ mod body;
 mod connect;
 pub(crate) mod error;
 pub(crate) mod exchange;
+mod exchange_outcome;
 mod exchange_report;
 pub(crate) mod http;
 pub(crate) mod http_tape;
@@ -26,7 +28,6 @@ mod name_lookup;
 mod permission;
 pub(crate) mod policy;
 pub(crate) mod recorded_exchange;
-mod recording;
 mod resolved_peers;
 pub(crate) mod sockets;
 

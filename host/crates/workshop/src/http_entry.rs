@@ -5,14 +5,17 @@ use crate::json_values::same;
 use crate::toml_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use std::fmt;
 use toml::Table;
 use toolyard_cli::nearest::nearest;
-use toolyard_dispatch::{RawJson, TapeExchange, TapeOutcome, TapeRequest, TapeResponse};
+use toolyard_dispatch::{RawJson, ResponseOutcome, TapeRequest};
 use toolyard_engine::{recordable_errors, request_url};
 
+/// The largest body of a request or a response that is recorded, in bytes.
+pub const MAX_BODY: usize = 64 << 10;
 /// A header that is not recorded, because it is a credential.
 const COOKIE: &str = "set-cookie";
 /// A header that follows from the body, so that people can change a recorded one.
@@ -25,8 +28,8 @@ pub struct HttpEntry {
     pub request: RequestLine,
     /// The body that the request must have; `None` if any fits.
     pub body: Option<ExpectedBody>,
-    /// The answer.
-    pub answer: EntryAnswer,
+    /// The answer. An error is one of [`recordable_errors`].
+    pub answer: ResponseOutcome,
 }
 
 /// The method and the URL of a request.
@@ -45,8 +48,16 @@ pub enum ExpectedBody {
     Json(Value),
 }
 
-/// How a request is answered: with a response, or with the error of this name.
-pub type EntryAnswer = Result<TapeResponse, &'static str>;
+/// A request of a call that is recorded.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The method and the whole URL.
+    pub request: RequestLine,
+    /// The body of the request, or why it cannot be recorded.
+    pub body: Result<Vec<u8>, String>,
+    /// The answer of the network, or why it cannot be recorded.
+    pub outcome: Result<ResponseOutcome, String>,
+}
 
 impl fmt::Display for RequestLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,23 +163,23 @@ impl HttpEntry {
             Some(Body::Json { value, .. }) => Some(ExpectedBody::Json(value)),
         };
         let mut answer = read_answer(fields)?;
-        if let Ok(response) = &mut answer
-            && !request.is_head()
-        {
-            add_length(response);
+        if !request.is_head() {
+            add_length(&mut answer);
         }
         Ok(Self { request, body, answer })
     }
 }
 
-fn read_answer(mut fields: Fields) -> Result<EntryAnswer, String> {
+fn read_answer(mut fields: Fields) -> Result<ResponseOutcome, String> {
     let error: Option<String> = fields.read("error")?;
     let status: Option<i64> = fields.read("status")?;
-    let headers = headers(&mut fields)?;
+    let mut headers = headers(&mut fields)?;
     let body = Body::read(&mut fields, "")?;
     if let Some(name) = error {
         return match (status, headers.is_empty(), body) {
-            (None, true, None) => error_named(&fields, &name).map(Err),
+            (None, true, None) => {
+                error_named(&fields, &name).map(|name| ResponseOutcome::Error(name.to_owned()))
+            }
             _ => Err(format!("`{}` beside a response: a request has one of both", fields.key("error"))),
         };
     }
@@ -179,18 +190,17 @@ fn read_answer(mut fields: Fields) -> Result<EntryAnswer, String> {
         .ok()
         .filter(|status| (200..=599).contains(status))
         .ok_or_else(|| format!("`{}`: expected 200 to 599, not {status}", fields.key("status")))?;
-    let mut response = TapeResponse { status, headers, body: Vec::new() };
-    match body {
-        None => {}
-        Some(Body::Bytes(bytes)) => response.body = bytes,
+    let body = match body {
+        None => Vec::new(),
+        Some(Body::Bytes(bytes)) => bytes,
         Some(Body::Json { text, .. }) => {
-            response.body = text.into_bytes();
-            if !response.headers.iter().any(|(name, _)| name == "content-type") {
-                response.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+            if !headers.iter().any(|(name, _)| name == "content-type") {
+                headers.push((Bytes::from("content-type"), Bytes::from("application/json")));
             }
+            text.into_bytes()
         }
-    }
-    Ok(Ok(response))
+    };
+    Ok(ResponseOutcome::Complete { status, headers, body: body.into() })
 }
 
 fn error_named(fields: &Fields, name: &str) -> Result<&'static str, String> {
@@ -204,7 +214,7 @@ fn error_named(fields: &Fields, name: &str) -> Result<&'static str, String> {
 }
 
 /// The headers of a response. A header that occurs several times has a list of values.
-fn headers(fields: &mut Fields) -> Result<Vec<(String, String)>, String> {
+fn headers(fields: &mut Fields) -> Result<Vec<(Bytes, Bytes)>, String> {
     let key = fields.key("headers");
     let mut headers = Vec::new();
     for (name, values) in fields.read::<Table>("headers")?.unwrap_or_default() {
@@ -217,7 +227,7 @@ fn headers(fields: &mut Fields) -> Result<Vec<(String, String)>, String> {
         for value in values {
             match value {
                 toml::Value::String(value) if HeaderValue::try_from(&value).is_ok() => {
-                    headers.push((valid.as_str().to_owned(), value));
+                    headers.push((valid.as_str().to_owned().into(), value.into()));
                 }
                 _ => return Err(wrong("expected a text in one line, or a list of them")),
             }
@@ -227,11 +237,11 @@ fn headers(fields: &mut Fields) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Adds the length of the body, which a server sends unless its headers say how the body ends.
-fn add_length(response: &mut TapeResponse) {
-    let TapeResponse { status, headers, body } = response;
-    let has_other = headers.iter().any(|(name, _)| [LENGTH, "transfer-encoding"].contains(&name.as_str()));
+fn add_length(answer: &mut ResponseOutcome) {
+    let ResponseOutcome::Complete { status, headers, body } = answer else { return };
+    let has_other = headers.iter().any(|(name, _)| name == LENGTH || name == "transfer-encoding");
     if !has_other && !matches!(status, 204 | 304) {
-        headers.push((LENGTH.to_owned(), body.len().to_string()));
+        headers.push((Bytes::from(LENGTH), Bytes::from(body.len().to_string())));
     }
 }
 
@@ -277,36 +287,42 @@ impl Body {
 ///
 /// # Errors
 /// Why it cannot be recorded.
-pub fn entry(exchange: &TapeExchange) -> Result<toml::Value, String> {
-    let TapeExchange { method, url, body, outcome } = exchange;
+pub fn entry(exchange: &Exchange) -> Result<toml::Value, String> {
+    let Exchange { request, body, outcome } = exchange;
+    let not_recordable = |why: &String| format!("{request}: {why}");
     let mut table = Table::new();
-    table.insert("request".to_owned(), format!("{method} {url}").into());
+    table.insert("request".to_owned(), request.to_string().into());
+    let body = body.as_ref().map_err(not_recordable)?;
     if !body.is_empty() {
         insert_body(&mut table, "request-", body);
     }
-    match outcome {
-        TapeOutcome::NotRecordable(why) => return Err(format!("{method} {url}: {why}")),
-        TapeOutcome::Failed(name) => {
-            table.insert("error".to_owned(), (*name).into());
+    match outcome.as_ref().map_err(not_recordable)? {
+        ResponseOutcome::Error(name) if recordable_errors().all(|known| known != name) => {
+            return Err(not_recordable(&format!("it ended with the error {name}")));
         }
-        TapeOutcome::Response(response) => {
-            table.insert("status".to_owned(), i64::from(response.status).into());
+        ResponseOutcome::Error(name) => {
+            table.insert("error".to_owned(), name.clone().into());
+        }
+        ResponseOutcome::Complete { status, headers: all, body } => {
+            table.insert("status".to_owned(), i64::from(*status).into());
             let mut headers = Table::new();
-            for (name, value) in &response.headers {
-                if name == COOKIE || name == LENGTH && method != Method::HEAD.as_str() {
+            // One that is no text cannot be said in TOML.
+            let text = |bytes| std::str::from_utf8(bytes).ok();
+            for (name, value) in all.iter().filter_map(|(name, value)| text(name).zip(text(value))) {
+                if name == COOKIE || name == LENGTH && !request.is_head() {
                     continue;
                 }
                 match headers.get_mut(name) {
-                    None => drop(headers.insert(name.clone(), value.clone().into())),
-                    Some(toml::Value::Array(values)) => values.push(value.clone().into()),
-                    Some(first) => *first = vec![first.clone(), value.clone().into()].into(),
+                    None => drop(headers.insert(name.to_owned(), value.into())),
+                    Some(toml::Value::Array(values)) => values.push(value.into()),
+                    Some(first) => *first = vec![first.clone(), value.into()].into(),
                 }
             }
             if !headers.is_empty() {
                 table.insert("headers".to_owned(), headers.into());
             }
-            if !response.body.is_empty() {
-                insert_body(&mut table, "", &response.body);
+            if !body.is_empty() {
+                insert_body(&mut table, "", body);
             }
         }
     }

@@ -2,10 +2,9 @@
 //! them.
 
 use crate::compare::{Mismatch, compare_value};
-use crate::http_entry::{HttpEntry, RequestLine, entry};
+use crate::http_entry::{Exchange, HttpEntry, MAX_BODY, RequestLine, entry};
 use parking_lot::Mutex;
-use std::sync::Arc;
-use toolyard_dispatch::{HttpTape, TapeAnswer, TapeEntry, TapeRequest};
+use toolyard_dispatch::{HttpTape, ResponseOutcome, TapeAnswer, TapeRequest};
 
 /// The most different requests without an entry that a case reports.
 const MAX_REPORTED: usize = 16;
@@ -77,8 +76,7 @@ impl HttpTape for CaseTape {
         let mut state = self.state.lock();
         let found = state.entries.iter_mut().find(|entry| entry.as_ref().is_some_and(fits));
         match found.and_then(Option::take).map(|entry| entry.answer) {
-            Some(Ok(response)) => return TapeAnswer::Response(response),
-            Some(Err(name)) => return TapeAnswer::Fail(name),
+            Some(outcome) => return TapeAnswer::Recorded(outcome),
             None if self.has_network => return TapeAnswer::Send,
             None => {}
         }
@@ -92,7 +90,7 @@ impl HttpTape for CaseTape {
     }
 
     // It has nothing recorded.
-    fn record(&self, _exchange: Arc<dyn TapeEntry>) {}
+    fn record(&self, _number: usize, _outcome: ResponseOutcome) {}
 
     fn allows_sockets(&self) -> bool {
         self.has_network
@@ -100,9 +98,9 @@ impl HttpTape for CaseTape {
 }
 
 /// Records the requests of one call, and how the network answers them. The limits of the plugin bound their
-/// number, and the engine bounds each.
+/// number, and [`MAX_BODY`] bounds each.
 #[derive(Default)]
-pub struct CallRecorder(Mutex<Vec<Arc<dyn TapeEntry>>>);
+pub struct CallRecorder(Mutex<Vec<Exchange>>);
 
 impl CallRecorder {
     /// The entries for the exchanges, in the order of the requests.
@@ -110,18 +108,32 @@ impl CallRecorder {
     /// # Errors
     /// The first exchange that cannot be recorded, and why.
     pub fn entries(&self) -> Result<Vec<toml::Value>, String> {
-        let exchanges = self.0.lock().clone();
-        exchanges.iter().map(|exchange| entry(&exchange.exchange())).collect()
+        self.0.lock().iter().map(entry).collect()
     }
 }
 
 impl HttpTape for CallRecorder {
-    fn answer(&self, _request: &TapeRequest<'_>) -> TapeAnswer {
-        TapeAnswer::Record
+    fn answer(&self, request: &TapeRequest<'_>) -> TapeAnswer {
+        let body = match request.body.len() > MAX_BODY {
+            true => Err(too_large("its body")),
+            false => Ok(request.body.to_vec()),
+        };
+        let mut exchanges = self.0.lock();
+        let none = "it had no answer when the call ended".to_owned();
+        exchanges.push(Exchange { request: RequestLine::of(request), body, outcome: Err(none) });
+        TapeAnswer::Record(exchanges.len() - 1)
     }
 
-    fn record(&self, exchange: Arc<dyn TapeEntry>) {
-        self.0.lock().push(exchange);
+    fn record(&self, number: usize, outcome: ResponseOutcome) {
+        let outcome = match outcome {
+            ResponseOutcome::Complete { body, .. } if body.len() > MAX_BODY => {
+                Err(too_large("the body of its answer"))
+            }
+            outcome => Ok(outcome),
+        };
+        if let Some(exchange) = self.0.lock().get_mut(number) {
+            exchange.outcome = outcome;
+        }
     }
 
     fn allows_sockets(&self) -> bool {
@@ -129,11 +141,15 @@ impl HttpTape for CallRecorder {
     }
 }
 
+fn too_large(what: &str) -> String {
+    format!("{what} is larger than {} KiB", MAX_BODY >> 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::http_entry::read;
-    use toolyard_dispatch::TapeResponse;
+    use bytes::Bytes;
 
     fn tape(text: &str, has_network: bool) -> CaseTape {
         let mut table: toml::Table = text.parse().expect("TOML");
@@ -143,7 +159,9 @@ mod tests {
     fn ask(tape: &CaseTape, line: &str, body: &str) -> String {
         let (method, url) = line.split_once(' ').expect("a line");
         match tape.answer(&TapeRequest { method, url, body: body.as_bytes() }) {
-            TapeAnswer::Response(TapeResponse { body, .. }) => String::from_utf8(body).expect("text"),
+            TapeAnswer::Recorded(ResponseOutcome::Complete { body, .. }) => {
+                String::from_utf8(body.into()).expect("text")
+            }
             other => format!("{other:?}"),
         }
     }
@@ -206,5 +224,30 @@ mod tests {
         assert_eq!(ask(&tape, "GET https://a.example/", ""), "first");
         assert!(!tape.has_missing() && tape.allows_sockets());
         assert_eq!(tape.mismatches().len(), 3, "entries that are not used still fail the case");
+    }
+
+    /// What the recorder says of an exchange with these bodies.
+    fn recorded(request: &[u8], response: Option<Vec<u8>>) -> Result<Vec<toml::Value>, String> {
+        let recorder = CallRecorder::default();
+        let request = TapeRequest { method: "POST", url: "https://a.example/", body: request };
+        assert_eq!(recorder.answer(&request), TapeAnswer::Record(0));
+        if let Some(body) = response {
+            let (headers, body) = (Vec::new(), Bytes::from(body));
+            recorder.record(0, ResponseOutcome::Complete { status: 200, headers, body });
+        }
+        recorder.entries()
+    }
+
+    #[test]
+    fn a_large_body_or_a_missing_answer_cannot_be_recorded() {
+        let large = || vec![b'x'; MAX_BODY + 1];
+        assert!(recorded(&[b'x'; MAX_BODY], Some(vec![b'x'; MAX_BODY])).is_ok());
+        for (recorded, says) in [
+            (recorded(&large(), Some(Vec::new())), "its body is larger than 64 KiB"),
+            (recorded(b"", Some(large())), "the body of its answer is larger than 64 KiB"),
+            (recorded(b"", None), "it had no answer when the call ended"),
+        ] {
+            assert_eq!(recorded, Err(format!("POST https://a.example/: {says}")));
+        }
     }
 }

@@ -97,6 +97,17 @@ impl Redactor {
         self.restoring.of(kept)
     }
 
+    /// A header or a whole body for people: with a mark in place of each secret.
+    pub fn shown(&self, bytes: &Bytes) -> Bytes {
+        match std::str::from_utf8(bytes) {
+            Err(_) => self.bytes(bytes.to_vec()).into(),
+            Ok(text) => match RawJson::parse(bytes.clone()) {
+                Ok(json) => self.json(json).as_str().to_owned().into(),
+                Err(_) => self.text(text.to_owned()).into(),
+            },
+        }
+    }
+
     /// The bytes for a comparison with those of an earlier run, which may have had other values of the secrets. The
     /// digits of base64 beside a value depend on it, and are left out.
     pub fn named(&self, bytes: &[u8]) -> Vec<u8> {

@@ -2,7 +2,6 @@
 //! limit ends the exchange.
 
 use super::exchange_report::ExchangeReport;
-use super::recording::Recording;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -38,8 +37,6 @@ pub(super) struct ResponseBody {
     target: Target,
     /// Released at the end of the body.
     place: Option<Arc<OwnedSemaphorePermit>>,
-    /// Records what the guest reads.
-    recording: Option<Arc<Recording>>,
     report: Arc<ExchangeReport>,
 }
 
@@ -97,7 +94,7 @@ pub(super) fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, Error> {
 impl ResponseBody {
     pub fn new(
         inner: UnsyncBoxBody<Bytes, Error>,
-        (recording, report): (Option<Arc<Recording>>, Arc<ExchangeReport>),
+        report: Arc<ExchangeReport>,
         (policy, target): (Arc<NetworkPolicy>, Target),
         end: Instant,
         patience: Option<Duration>,
@@ -106,7 +103,7 @@ impl ResponseBody {
         let left = policy.limits.http_response;
         let end = Box::pin(sleep_until(end));
         let patience = patience.map(|time| (time, Box::pin(sleep(time))));
-        Self { inner, left, end, patience, policy, target, place: Some(place), recording, report }
+        Self { inner, left, end, patience, policy, target, place: Some(place), report }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
@@ -147,13 +144,6 @@ impl Body for ResponseBody {
         let polled = self.next(cx);
         if let Poll::Ready(Some(Err(error))) = &polled {
             self.policy.failed(&self.target, error);
-        }
-        if let (Some(recording), Poll::Ready(frame)) = (&self.recording, &polled) {
-            match frame {
-                None => recording.end(),
-                Some(Err(error)) => recording.fail(error),
-                Some(Ok(frame)) => recording.add(frame.data_ref().map_or(&[], |data| data)),
-            }
         }
         match &polled {
             Poll::Pending => {}

@@ -5,7 +5,7 @@ use super::body::{RequestBody, ResponseBody, whole};
 use super::connect;
 use super::error::{MAX_HEAD_BYTES, NOT_RESOLVED, of_connection};
 use super::exchange_report::ExchangeReport;
-use super::http_tape::{Consulted, consult};
+use super::http_tape::{Consulted, consult, record};
 use super::permission::{self, RequestPermit};
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
@@ -89,40 +89,37 @@ async fn permitted_exchange(
     let time = policy.limits.http_time;
     let end = Instant::now() + time;
     let sent = async {
-        let consulted = match policy.context.http_tape() {
-            None => Consulted::Send(request, None),
-            Some(tape) => consult((&policy, &report), tape, &target, request).await?,
-        };
-        let (response, connection, recording) = match consulted {
-            Consulted::Answered(response) => (response.map(whole), None, None),
-            Consulted::Send(request, recording) => {
-                let sent = sent(&policy, &target, &permit, request, &options).await;
-                if let Some(recording) = &recording {
-                    match &sent {
-                        Ok((response, _)) => recording.begin(response.status().as_u16(), response.headers()),
-                        Err(error) => recording.fail(error),
-                    }
-                }
-                let (response, connection) = sent?;
-                let body = |body: Incoming| body.map_err(|error| of_connection(&error)).boxed_unsync();
-                (response.map(body), connection, recording)
-            }
-        };
-        report.respond(response.status().as_u16());
         let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
-        let body = |body| {
-            let watchers = (recording, report.clone());
-            ResponseBody::new(body, watchers, (policy.clone(), target.clone()), end, patience, place)
-                .boxed_unsync()
+        let begin = |response: Response<Body>| {
+            report.respond(response.status().as_u16());
+            let of = (policy.clone(), target.clone());
+            let body =
+                |body| ResponseBody::new(body, report.clone(), of, end, patience, place).boxed_unsync();
+            response.map(body)
         };
-        let rest: Rest = Box::new(async move {
-            if let Some(connection) = connection {
-                // The body reports how the connection ended.
-                drop(timeout_at(end, connection).await);
-            }
-            Ok(())
+        let (request, recorded) = match policy.context.http_tape() {
+            None => (request, None),
+            Some(tape) => match consult((&policy, &report), tape, &target, request).await? {
+                Consulted::Answered((response, rest)) => return Ok((begin(response), rest)),
+                Consulted::Send(request, number) => (request, number.map(|number| (tape, number))),
+            },
+        };
+        let sent = sent(&policy, &target, &permit, request, &options).await;
+        let exchanged = sent.map(|(response, connection)| {
+            let body = |body: Incoming| body.map_err(|error| of_connection(&error)).boxed_unsync();
+            let rest: Rest = Box::new(async move {
+                if let Some(connection) = connection {
+                    // The body reports how the connection ended.
+                    drop(timeout_at(end, connection).await);
+                }
+                Ok(())
+            });
+            (begin(response.map(body)), rest)
         });
-        Ok((response.map(body), rest))
+        match recorded {
+            Some((tape, number)) => record(&policy, tape, number, exchanged).await,
+            None => exchanged,
+        }
     };
     let sent = async {
         let unwanted = async {

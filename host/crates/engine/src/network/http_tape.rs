@@ -1,25 +1,25 @@
 //! Requests of a run whose exchanges are recorded: the tape answers them, refuses them, or has them sent.
 
 use super::body::{RequestBody, whole};
-use super::error::named;
+use super::exchange::{Body, Exchanged, Rest};
+use super::exchange_outcome::{collect, exchanged, failed, mapped, outcome};
 use super::exchange_report::ExchangeReport;
-use super::recording::Recording;
+use crate::grant::redact::Redactor;
 use crate::network::policy::NetworkPolicy;
-use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use toolyard_manifest::Target;
-use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeRequest, TapeResponse};
+use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeRequest};
 use wasmtime_wasi_http::Error;
 
 /// The decision about a request.
 pub(super) enum Consulted {
     /// The tape has answered.
-    Answered(Response<Bytes>),
-    /// The request is sent, and recorded if the tape wants that.
-    Send(Request<RequestBody>, Option<Arc<Recording>>),
+    Answered((Response<Body>, Rest)),
+    /// The request is sent, and its outcome recorded under this number if the tape wants that.
+    Send(Request<RequestBody>, Option<usize>),
 }
 
 /// Consults the tape about a request that the grants and limits allow. Reads its whole body first, because
@@ -32,34 +32,35 @@ pub(super) async fn consult(
 ) -> Result<Consulted, Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
-    let method = head.method.as_str();
     let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let url = policy.grants.clean(format!("{target}{}{query}", head.uri.path()));
-    let shown = policy.grants.clean_body(body.to_vec(), true);
-    let recording = match tape.answer(&TapeRequest { method, url: &url, body: &shown }) {
-        TapeAnswer::Response(response) => return answered(response).map(Consulted::Answered),
-        TapeAnswer::Fail(name) => return Err(named(name)),
+    let shown =
+        policy.grants.redactor.as_deref().map_or_else(|| body.clone(), |redactor| redactor.shown(&body));
+    let number = match tape.answer(&TapeRequest { method: head.method.as_str(), url: &url, body: &shown }) {
+        TapeAnswer::Recorded(outcome) => return exchanged(outcome).map(Consulted::Answered),
         TapeAnswer::Refuse(why) => return Err(Error::InternalError(Some(why))),
         TapeAnswer::Send => None,
-        TapeAnswer::Record => {
-            let recording = Arc::new(Recording::new(policy.grants.clone(), method, url, shown));
-            tape.record(recording.clone());
-            Some(recording)
-        }
+        TapeAnswer::Record(number) => Some(number),
     };
     // The guest's body has been counted.
     report.sent.store(0, Ordering::Relaxed);
     let body = RequestBody::new(whole(body), policy.clone(), report.clone());
-    Ok(Consulted::Send(Request::from_parts(head, body), recording))
+    Ok(Consulted::Send(Request::from_parts(head, body), number))
 }
 
-fn answered(recorded: TapeResponse) -> Result<Response<Bytes>, Error> {
-    let mut response = Response::builder().status(recorded.status);
-    for (name, value) in recorded.headers {
-        response = response.header(name, value);
-    }
-    let invalid = |error| Error::InternalError(Some(format!("a recorded response is not valid: {error}")));
-    response.body(recorded.body.into()).map_err(invalid)
+/// Gives the tape the outcome of an exchange without secrets, and the guest the outcome.
+pub(super) async fn record(
+    policy: &NetworkPolicy,
+    tape: &dyn HttpTape,
+    number: usize,
+    sent: Exchanged,
+) -> Exchanged {
+    // The host says more about an error than its name.
+    let sent = sent.inspect_err(|error| tape.record(number, failed(error)))?;
+    let limit = policy.limits.http_response;
+    let outcome = outcome(Ok(sent), |body| collect(body, limit, (policy, Vec::new(), None))).await;
+    tape.record(number, mapped(outcome.clone(), policy.grants.redactor.as_deref(), Redactor::shown));
+    exchanged(outcome)
 }
 
 /// The URL of a request in the form in which tapes get it: the scheme and host in lower case, without the

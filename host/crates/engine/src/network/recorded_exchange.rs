@@ -8,15 +8,13 @@
 use crate::grant::Grants;
 use crate::grant::redact::Redactor;
 use crate::journal::{GuestJournal, JournalFailure, RequestUnderWay};
-use crate::limits::run_budget::{HeldBytes, RunBudget};
+use crate::limits::run_budget::RunBudget;
 use crate::network::body::whole;
-use crate::network::error::{code, named};
 use crate::network::exchange::{Body, Exchanged};
+use crate::network::exchange_outcome::{collect, discard, exchanged, failed, mapped, outcome};
 use crate::network::policy::NetworkPolicy;
-use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderName, HeaderValue, Method, Request, Response as HttpResponse, Uri};
-use http_body_util::BodyExt as _;
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -173,36 +171,9 @@ impl RecordedExchange {
         }
         // Before anything leaves.
         journal.commit().await.map_err(lost)?;
-        let outcome = match send(Request::from_parts(parts, whole(body))).await {
-            Ok((response, rest)) => {
-                let (parts, body) = response.into_parts();
-                // The rest of the connection is driven while the body arrives.
-                let rest = Box::into_pin(rest);
-                let collected = async {
-                    tokio::pin!(rest);
-                    let collecting = collect(body, policy.limits.http_response, (&*policy, outside, place));
-                    tokio::pin!(collecting);
-                    tokio::select! {
-                        body = &mut collecting => body,
-                        _ = &mut rest => collecting.await,
-                    }
-                };
-                match collected.await {
-                    Ok(body) => {
-                        let headers = parts.headers.iter().map(|(name, value)| {
-                            (
-                                Bytes::copy_from_slice(name.as_str().as_bytes()),
-                                Bytes::copy_from_slice(value.as_bytes()),
-                            )
-                        });
-                        let (status, headers) = (parts.status.as_u16(), headers.collect());
-                        ResponseOutcome::Complete { status, headers, body }
-                    }
-                    Err(error) => failed(&error),
-                }
-            }
-            Err(error) => failed(&error),
-        };
+        let sent = send(Request::from_parts(parts, whole(body))).await;
+        let limit = policy.limits.http_response;
+        let outcome = outcome(sent, |body| collect(body, limit, (&*policy, outside, place))).await;
         record(&journal, number, sum, outcome, redactor)
     }
 
@@ -288,89 +259,9 @@ fn record(
     exchanged(outcome)
 }
 
-/// A response with other bytes, if the plugin has secrets.
-fn mapped(
-    outcome: ResponseOutcome,
-    redactor: Option<&Redactor>,
-    map: fn(&Redactor, &Bytes) -> Bytes,
-) -> ResponseOutcome {
-    match (outcome, redactor) {
-        (ResponseOutcome::Complete { status, headers, body }, Some(redactor)) => {
-            let headers = headers.into_iter().map(|(name, value)| (name, map(redactor, &value))).collect();
-            ResponseOutcome::Complete { status, headers, body: map(redactor, &body) }
-        }
-        (outcome, _) => outcome,
-    }
-}
-
-/// The error as the journal keeps it: a name, which the guest gets now and in each repetition.
-fn failed(error: &Error) -> ResponseOutcome {
-    ResponseOutcome::Error(code(error).to_owned())
-}
-
-fn exchanged(outcome: ResponseOutcome) -> Exchanged {
-    match outcome {
-        ResponseOutcome::Complete { status, headers, body } => {
-            let mut response = HttpResponse::builder().status(status);
-            for (name, value) in &headers {
-                response = response.header(&name[..], &value[..]);
-            }
-            let response =
-                response.body(whole(body)).map_err(|error| Error::InternalError(Some(error.to_string())))?;
-            Ok((response, Box::new(std::future::ready(Ok(())))))
-        }
-        ResponseOutcome::Error(name) => Err(named(&name)),
-    }
-}
-
 /// The run cannot go on. Its next operation says why.
 fn lost(error: wasmtime::Error) -> Error {
     Error::InternalError(Some(error.to_string()))
-}
-
-/// The bytes of a body, which count for its run until the last part of them is dropped.
-struct HeldBody {
-    bytes: BytesMut,
-    _held: HeldBytes,
-    _place: Option<Arc<OwnedSemaphorePermit>>,
-}
-
-impl AsRef<[u8]> for HeldBody {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// All bytes of a body, at most `most`, counted in `budgets`. One for which there is no room is read to its end all the
-/// same: whether the guest can write it must not depend on the host.
-async fn collect(
-    mut body: Body,
-    most: u64,
-    (policy, budgets, place): (&NetworkPolicy, Vec<Arc<RunBudget>>, Option<Arc<OwnedSemaphorePermit>>),
-) -> Result<Bytes, Error> {
-    let mut held = HeldBytes::none(budgets);
-    let mut bytes = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            if (bytes.len() + data.len()) as u64 > most {
-                return Err(Error::HttpRequestBodySize(Some(most)));
-            }
-            if !held.draw(data.len() as u64) {
-                drop((bytes, held, data));
-                discard(body).await;
-                return Err(
-                    policy.over("memory", "the bodies of requests and responses need too much memory")
-                );
-            }
-            bytes.extend_from_slice(&data);
-        }
-    }
-    Ok(Bytes::from_owner(HeldBody { bytes, _held: held, _place: place }))
-}
-
-/// Reads a body to its end.
-async fn discard(mut body: Body) {
-    while let Some(Ok(_)) = body.frame().await {}
 }
 
 #[cfg(test)]

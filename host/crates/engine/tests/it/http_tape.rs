@@ -6,17 +6,15 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
-use toolyard_task::http_tape::{
-    HttpTape, MAX_TAPE_BODY, TapeAnswer, TapeEntry, TapeOutcome, TapeRequest, TapeResponse,
-};
+use toolyard_task::http_tape::{HttpTape, ResponseOutcome, TapeAnswer, TapeRequest};
 
 const SECRET: &str = "s-3cr3t-enough";
 
-/// Gives every request the same answer, and keeps the requests and the exchanges.
+/// Gives every request the same answer, and keeps the requests and the outcomes.
 struct Tape {
     answer: TapeAnswer,
     requests: Mutex<Vec<String>>,
-    exchanges: Mutex<Vec<Arc<dyn TapeEntry>>>,
+    outcomes: Mutex<Vec<(usize, ResponseOutcome)>>,
 }
 
 impl HttpTape for Tape {
@@ -27,8 +25,8 @@ impl HttpTape for Tape {
         self.answer.clone()
     }
 
-    fn record(&self, exchange: Arc<dyn TapeEntry>) {
-        self.exchanges.lock().expect("free").push(exchange);
+    fn record(&self, number: usize, outcome: ResponseOutcome) {
+        self.outcomes.lock().expect("free").push((number, outcome));
     }
 
     fn allows_sockets(&self) -> bool {
@@ -43,8 +41,8 @@ fn variable(_: &str) -> Option<OsString> {
 /// Runs a tool of `net_try` with a tape that has this answer.
 async fn with_tape(answer: TapeAnswer, manifest: &str, name: &str, arguments: &str) -> (Arc<Tape>, RunEnd) {
     let catalog = only(&engine(&Settings { variable, ..settings() }), "net_try", manifest).await;
-    let (requests, exchanges) = (Mutex::default(), Mutex::default());
-    let tape = Arc::new(Tape { answer, requests, exchanges });
+    let (requests, outcomes) = (Mutex::default(), Mutex::default());
+    let tape = Arc::new(Tape { answer, requests, outcomes });
     let context = Arc::new(Recorder { tape: Some(tape.clone()), ..Recorder::default() });
     let end = run(tool(&catalog, name), arguments, context).await;
     (tape, end)
@@ -57,8 +55,8 @@ fn requests(tape: &Tape) -> Vec<String> {
 }
 
 fn response(body: &str) -> TapeAnswer {
-    let headers = vec![("x-from".to_owned(), "tape".to_owned())];
-    TapeAnswer::Response(TapeResponse { status: 201, headers, body: body.into() })
+    let headers = vec![("x-from".into(), "tape".into())];
+    TapeAnswer::Recorded(ResponseOutcome::Complete { status: 201, headers, body: body.to_owned().into() })
 }
 
 #[tokio::test]
@@ -89,7 +87,8 @@ async fn grants_and_limits_hold_before_the_tape() {
 #[tokio::test]
 async fn a_request_fails_as_the_tape_says() {
     let order = r#"{"url": "https://api.example/"}"#;
-    let (_, end) = with_tape(TapeAnswer::Fail("connection-refused"), GRANT, "request", order).await;
+    let refused = TapeAnswer::Recorded(ResponseOutcome::Error("connection-refused".to_owned()));
+    let (_, end) = with_tape(refused, GRANT, "request", order).await;
     assert!(error(&end).contains("ConnectionRefused"), "{end:?}");
     let (_, end) = with_tape(TapeAnswer::Refuse("no entry".to_owned()), GRANT, "request", order).await;
     assert!(error(&end).contains("no entry"), "{end:?}");
@@ -115,16 +114,14 @@ async fn server(answer: Vec<u8>) -> u16 {
 }
 
 /// Records one request to this port.
-async fn recorded(port: u16) -> (TapeOutcome, RunEnd) {
+async fn recorded(port: u16) -> (ResponseOutcome, RunEnd) {
     let manifest = format!("[http]\nallow = [\"127.0.0.1:{port}\"]\n[secrets]\nKEY = {{ env = \"KEY\" }}\n");
     let order = format!(r#"{{"method": "POST", "url": "http://127.0.0.1:{port}/a", "body": "sent"}}"#);
-    let (tape, end) = with_tape(TapeAnswer::Record, &manifest, "request", &order).await;
-    let exchanges = tape.exchanges.lock().expect("free");
-    let [exchange] = &exchanges[..] else { panic!("one exchange") };
-    let exchange = exchange.exchange();
-    assert_eq!((exchange.method.as_str(), exchange.body.as_slice()), ("POST", &b"sent"[..]));
-    assert_eq!(exchange.url, format!("http://127.0.0.1:{port}/a"));
-    (exchange.outcome, end)
+    let (tape, end) = with_tape(TapeAnswer::Record(7), &manifest, "request", &order).await;
+    assert_eq!(requests(&tape), [format!("POST http://127.0.0.1:{port}/a sent")]);
+    let outcomes = tape.outcomes.lock().expect("free");
+    let [(7, outcome)] = &outcomes[..] else { panic!("one outcome: {outcomes:?}") };
+    (outcome.clone(), end)
 }
 
 fn answer_with(body: &str) -> Vec<u8> {
@@ -136,25 +133,24 @@ fn answer_with(body: &str) -> Vec<u8> {
 async fn an_answer_of_the_network_is_recorded_without_secrets() {
     let (outcome, end) = recorded(server(answer_with(&format!("{{\"k\":\"{SECRET}\"}}"))).await).await;
     assert!(ok(&end).contains("\"status\":200"));
-    let TapeOutcome::Response(response) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(response.status, 200);
-    assert_eq!(response.body, b"{\"k\":\"[secret KEY]\"}");
-    assert!(response.headers.contains(&("x-key".to_owned(), "[secret KEY]".to_owned())), "{response:?}");
+    let ResponseOutcome::Complete { status, headers, body } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((status, &body[..]), (200, &b"{\"k\":\"[secret KEY]\"}"[..]));
+    assert!(headers.contains(&("x-key".into(), "[secret KEY]".into())), "{headers:?}");
 }
 
 #[tokio::test]
-async fn a_failure_is_recorded_by_its_name_and_the_rest_cannot_be_recorded() {
+async fn a_failure_is_recorded_by_its_name_and_a_run_gets_whole_responses() {
     let free = TcpListener::bind("127.0.0.1:0").expect("listens").local_addr().expect("bound").port();
+    let error = |name: &str| ResponseOutcome::Error(name.to_owned());
     let (outcome, _) = recorded(free).await;
-    assert_eq!(outcome, TapeOutcome::Failed("connection-refused"));
-    let (outcome, end) = recorded(server(answer_with(&"x".repeat(MAX_TAPE_BODY + 1))).await).await;
-    let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
-    assert!(why.contains("larger than 64 KiB"), "{why}");
-    assert!(ok(&end).contains(&format!("\"bytes\":{}", MAX_TAPE_BODY + 1)), "the guest gets all of it");
-    let (outcome, _) =
-        recorded(server(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome".to_vec()).await).await;
-    let TapeOutcome::NotRecordable(why) = outcome else { panic!("{outcome:?}") };
-    assert!(why.contains("the body of its answer ended with"), "{why}");
+    assert_eq!(outcome, error("connection-refused"));
+    let (outcome, end) = recorded(server(answer_with(&"x".repeat(100 << 10))).await).await;
+    assert!(matches!(&outcome, ResponseOutcome::Complete { body, .. } if body.len() == 100 << 10));
+    assert!(ok(&end).contains(&format!("\"bytes\":{}", 100 << 10)), "the guest gets all of it");
+    let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome".to_vec();
+    let (outcome, end) = recorded(server(cut).await).await;
+    assert_eq!(outcome, error("HTTP-response-incomplete"));
+    assert!(self::error(&end).contains("HttpResponseIncomplete"), "{end:?}");
 }
 
 #[tokio::test]

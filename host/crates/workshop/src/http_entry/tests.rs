@@ -6,12 +6,21 @@ fn entries(text: &str) -> Result<Vec<HttpEntry>, String> {
     read(table.remove("http"))
 }
 
-fn response(text: &str) -> TapeResponse {
-    let text = format!("[[http]]\nrequest = 'GET https://a.example/'\n{text}");
-    match entries(&text).expect("an entry").remove(0).answer {
-        Ok(response) => response,
-        Err(name) => panic!("{name:?}"),
+/// The status, headers and body of an answer.
+fn parts(answer: ResponseOutcome) -> (u16, Vec<(String, String)>, Vec<u8>) {
+    let text = |bytes: Bytes| String::from_utf8(bytes.into()).expect("text");
+    match answer {
+        ResponseOutcome::Complete { status, headers, body } => {
+            let headers = headers.into_iter().map(|(name, value)| (text(name), text(value)));
+            (status, headers.collect(), body.into())
+        }
+        ResponseOutcome::Error(name) => panic!("{name}"),
     }
+}
+
+fn response(text: &str) -> (u16, Vec<(String, String)>, Vec<u8>) {
+    let text = format!("[[http]]\nrequest = 'GET https://a.example/'\n{text}");
+    parts(entries(&text).expect("an entry").remove(0).answer)
 }
 
 #[test]
@@ -30,30 +39,31 @@ fn every_key_is_read() {
     let read = entries(text).expect("entries");
     assert_eq!(read[0].request.to_string(), "POST https://weather.example/v1/now?city=Oslo");
     assert_eq!(read[0].body, Some(ExpectedBody::Json(json!({"city": "Oslo"}))));
-    let Ok(response) = &read[0].answer else { panic!("{read:?}") };
+    let (status, found, body) = parts(read[0].answer.clone());
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let headers = [header("link", "a"), header("link", "b"), header("content-type", "text/plain")];
-    assert_eq!((response.status, response.body.as_slice()), (200, &b"rain"[..]));
-    assert!(headers.iter().all(|header| response.headers.contains(header)), "{response:?}");
+    assert_eq!((status, body.as_slice()), (200, &b"rain"[..]));
+    assert!(headers.iter().all(|header| found.contains(header)), "{found:?}");
     assert_eq!(read[1].request.to_string(), "GET http://127.0.0.1/");
-    assert_eq!(read[1].answer, Err("DNS-error"));
+    assert_eq!(read[1].answer, ResponseOutcome::Error("DNS-error".to_owned()));
     assert_eq!(entries("").expect("none"), []);
 }
 
 #[test]
 fn a_body_is_text_json_or_base64() {
-    assert_eq!(response("status = 204").body, b"");
-    assert_eq!(response("status = 200\nbody-base64 = 'AP8A'").body, [0, 255, 0]);
+    assert_eq!(response("status = 204").2, b"");
+    assert_eq!(response("status = 200\nbody-base64 = 'AP8A'").2, [0, 255, 0]);
     let length = |length: &str| ("content-length".to_owned(), length.to_owned());
-    let json = response("status = 200\njson = { b = 1, a = [1.5] }");
-    assert_eq!(json_of(&json.body), Some(json!({"a": [1.5], "b": 1})));
-    assert_eq!(json.headers, [("content-type".to_owned(), "application/json".to_owned()), length("17")]);
-    let text = response("status = 200\njson-text = '{ \"a\": null }'\nheaders = { content-type = 'x/y' }");
-    assert_eq!(text.body, br#"{ "a": null }"#, "as it is written");
-    assert_eq!(text.headers, [("content-type".to_owned(), "x/y".to_owned()), length("13")]);
-    assert_eq!(response("status = 204").headers, []);
+    let (_, headers, body) = response("status = 200\njson = { b = 1, a = [1.5] }");
+    assert_eq!(json_of(&body), Some(json!({"a": [1.5], "b": 1})));
+    assert_eq!(headers, [("content-type".to_owned(), "application/json".to_owned()), length("17")]);
+    let (_, headers, body) =
+        response("status = 200\njson-text = '{ \"a\": null }'\nheaders = { content-type = 'x/y' }");
+    assert_eq!(body, br#"{ "a": null }"#, "as it is written");
+    assert_eq!(headers, [("content-type".to_owned(), "x/y".to_owned()), length("13")]);
+    assert_eq!(response("status = 204").1, []);
     let chunked = response("status = 200\nheaders = { transfer-encoding = 'chunked' }");
-    assert_eq!(chunked.headers.len(), 1);
+    assert_eq!(chunked.1.len(), 1);
 }
 
 #[test]
@@ -86,13 +96,14 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
     }
 }
 
-fn exchange(body: &[u8], response: TapeResponse) -> TapeExchange {
-    let (method, url) = ("POST".to_owned(), "https://a.example/?k=[secret KEY]".to_owned());
-    TapeExchange { method, url, body: body.to_vec(), outcome: TapeOutcome::Response(response) }
+fn exchange(body: &[u8], outcome: Result<ResponseOutcome, String>) -> Exchange {
+    let (method, url) = ("POST", "https://a.example/?k=[secret KEY]");
+    let request = RequestLine::of(&TapeRequest { method, url, body });
+    Exchange { request, body: Ok(body.to_vec()), outcome }
 }
 
 /// The text of a file with this exchange, and the entry that is read from it.
-fn written(exchange: &TapeExchange) -> (String, HttpEntry) {
+fn written(exchange: &Exchange) -> (String, HttpEntry) {
     let table = Table::from_iter([("http".to_owned(), vec![entry(exchange).expect("an entry")].into())]);
     let text = toml::to_string_pretty(&table).expect("TOML");
     let read = entries(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
@@ -110,35 +121,39 @@ fn a_recorded_exchange_is_read_again() {
         (b"two\nlines'''\"\"\"", "body = "),
         (b"\x00\xff", "body-base64 = \"AP8=\""),
     ] {
-        let headers = vec![
-            header("link", "a"),
-            header("content-length", "1"),
-            header("set-cookie", "session"),
-            header("link", "b"),
-            header("content-type", "x/y"),
+        let headers = [
+            ("link", &b"a"[..]),
+            ("content-length", b"1"),
+            ("set-cookie", b"session"),
+            ("x-no-text", b"\xff"),
+            ("link", b"b"),
+            ("content-type", b"x/y"),
         ];
-        let recorded = exchange(body, TapeResponse { status: 404, headers, body: body.to_vec() });
-        let (text, read) = written(&recorded);
+        let headers = headers.map(|(name, value)| (Bytes::from(name), Bytes::from(value))).to_vec();
+        let outcome = ResponseOutcome::Complete { status: 404, headers, body: Bytes::copy_from_slice(body) };
+        let (text, read) = written(&exchange(body, Ok(outcome)));
         assert!(text.contains(key) && !text.contains("session"), "{text}");
         assert_eq!(read.request.to_string(), "POST https://a.example/?k=[secret KEY]");
         assert!(read.body.expect("a body").fits(body), "{text}");
-        let Ok(response) = read.answer else { panic!("{text}") };
-        assert_eq!(response.status, 404);
+        let (status, mut headers, answer) = parts(read.answer);
+        assert_eq!(status, 404);
         match json_of(body) {
-            Some(json) => assert_eq!(json_of(&response.body), Some(json)),
-            None => assert_eq!(response.body, body),
+            Some(json) => assert_eq!(json_of(&answer), Some(json)),
+            None => assert_eq!(answer, body),
         }
-        let mut headers = response.headers;
         headers.sort();
-        let length = header("content-length", &response.body.len().to_string());
+        let length = header("content-length", &answer.len().to_string());
         let others = [header("content-type", "x/y"), header("link", "a"), header("link", "b")];
         assert_eq!(headers, [&[length][..], &others].concat());
     }
-    let outcome = TapeOutcome::Failed("connection-timeout");
-    let failed = TapeExchange { outcome, ..exchange(b"", TapeResponse::default()) };
-    let (text, read) = written(&failed);
+    let failed = |name: &str| exchange(b"", Ok(ResponseOutcome::Error(name.to_owned())));
+    let (text, read) = written(&failed("connection-timeout"));
     assert!(text.contains("error = \"connection-timeout\"") && read.body.is_none(), "{text}");
-    let outcome = TapeOutcome::NotRecordable("it is too large".to_owned());
-    let error = entry(&TapeExchange { outcome, ..failed }).expect_err("not recordable");
-    assert_eq!(error, "POST https://a.example/?k=[secret KEY]: it is too large");
+    for (exchange, says) in [
+        (failed("HTTP-response-body-size"), "it ended with the error HTTP-response-body-size"),
+        (exchange(b"", Err("it is too large".to_owned())), "it is too large"),
+    ] {
+        let error = entry(&exchange).expect_err("not recordable");
+        assert_eq!(error, format!("POST https://a.example/?k=[secret KEY]: {says}"));
+    }
 }

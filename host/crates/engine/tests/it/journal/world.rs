@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use toolyard_engine::{Engine, PluginState, Settings};
 use toolyard_journal::{Chunk, ChunkWriter, DecidedBy, Divergence, DoubtDecision, Entry, Frame};
-use toolyard_task::http_tape::{HttpTape, TapeAnswer, TapeEntry, TapeRequest, TapeResponse};
+use toolyard_task::http_tape::{HttpTape, ResponseOutcome, TapeAnswer, TapeRequest};
 use toolyard_task::tool::AskedQuestion;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Catalog, JournalLost, RunEnd, RunJournal};
@@ -143,7 +143,7 @@ impl HttpTape for JournaledTape {
         self.tape.answer(request)
     }
 
-    fn record(&self, _exchange: Arc<dyn TapeEntry>) {}
+    fn record(&self, _number: usize, _outcome: ResponseOutcome) {}
 
     fn allows_sockets(&self) -> bool {
         false
@@ -244,10 +244,10 @@ impl HttpTape for Server {
         let mut got = self.got.lock().expect("free");
         got.push(request.url.to_owned());
         let body = format!("answer {}", got.len()).into();
-        TapeAnswer::Response(TapeResponse { status: 200, headers: Vec::new(), body })
+        TapeAnswer::Recorded(ResponseOutcome::Complete { status: 200, headers: Vec::new(), body })
     }
 
-    fn record(&self, _exchange: Arc<dyn TapeEntry>) {}
+    fn record(&self, _number: usize, _outcome: ResponseOutcome) {}
 
     fn allows_sockets(&self) -> bool {
         false
