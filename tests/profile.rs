@@ -64,12 +64,15 @@ fn wrapped(arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn only_crates_of_a_call_are_compiled_with_the_profile() {
+fn only_crates_of_a_call_are_compiled_with_the_profile_and_others_of_the_registry_in_one_piece() {
     let flags = ["-Cprofile-use=/a b", "-Cllvm-args=-no-pgo-warn-mismatch"];
     let fast = ["-C", "opt-level=3", "--cfg", "feature=\"a b\"", flags[0], flags[1]];
     assert_eq!(wrapped(&fast), fast);
     let small = ["-C", "opt-level=1", "--cfg", "feature=\"a b\""];
-    assert_eq!(wrapped(&[&small[..], &flags[..]].concat()), small);
+    let one_piece = [&small[..], &["-Ccodegen-units=1"]].concat();
+    assert_eq!(wrapped(&[&small[..], &flags[..]].concat()), one_piece);
+    let own = ["--crate-name", "toolyard_cli", "-C", "opt-level=1"];
+    assert_eq!(wrapped(&[&own[..], &flags[..]].concat()), own);
     assert_eq!(wrapped(&flags), [""], "without a level");
 }
 
