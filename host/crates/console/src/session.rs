@@ -1,6 +1,7 @@
 //! Logins. Their secrets are kept as digests, in memory only: a restart logs everybody out.
 
 use crate::user::{ConsoleUser, Role};
+use base16ct::lower::encode_string;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -144,7 +145,7 @@ pub(crate) fn random_code() -> io::Result<String> {
 
 /// A random name of 2 N hexadecimal digits.
 pub(crate) fn random_hex<const N: usize>() -> io::Result<String> {
-    Ok(hex(&random::<N>()?))
+    Ok(encode_string(&random::<N>()?))
 }
 
 fn digest(secret: &str) -> [u8; 32] {
@@ -153,11 +154,7 @@ fn digest(secret: &str) -> [u8; 32] {
 
 /// The SHA-256 digest of a secret, in hexadecimal.
 pub(crate) fn digest_hex(secret: &str) -> String {
-    hex(&digest(secret))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    encode_string(&digest(secret))
 }
 
 #[cfg(test)]

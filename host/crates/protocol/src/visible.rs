@@ -75,17 +75,14 @@ pub(crate) fn joins(char: Option<char>) -> bool {
 }
 
 fn escape(out: &mut String, char: char, form: Form) -> fmt::Result {
-    match (form, char) {
-        (Form::Json, char) => {
+    match form {
+        Form::Json => {
             for unit in char.encode_utf16(&mut [0; 2]) {
                 write!(out, "\\u{unit:04x}")?;
             }
             Ok(())
         }
-        (_, '\n') => out.write_str("\\n"),
-        (_, '\r') => out.write_str("\\r"),
-        (_, '\t') => out.write_str("\\t"),
-        (_, char) => write!(out, "\\u{{{:x}}}", u32::from(char)),
+        Form::Lines | Form::Line => write!(out, "{}", char.escape_default()),
     }
 }
 

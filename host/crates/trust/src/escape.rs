@@ -1,7 +1,6 @@
 //! Foreign text for the terminal of a reviewer.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Whether a character is invisible, reorders a line, or controls a terminal. Joiners and variation selectors count too:
 /// in the diff of a review, two texts that differ must look different.
@@ -30,8 +29,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for char in text.chars() {
         match is_hidden(char) {
-            // Writing to a String does not fail.
-            true => drop(write!(out, "\\u{{{:x}}}", u32::from(char))),
+            true => out.extend(char.escape_unicode()),
             false => out.push(char),
         }
     }

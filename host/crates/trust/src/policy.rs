@@ -1,6 +1,7 @@
 //! The operator's policy for signers: `plugins.signers` and `plugins.require-signature`.
 
 use crate::key::PublicKey;
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 /// The signature that a source needs.
@@ -64,37 +65,9 @@ impl Policy {
 /// Whether a pattern of [`SignerRule::from`] matches a source.
 #[must_use]
 pub fn is_match(pattern: &str, source: &str) -> bool {
-    let (pattern, is_open) = pattern.strip_suffix('*').map_or((pattern, false), |pattern| (pattern, true));
-    let mut source = source.split('/');
-    let mut parts = pattern.split('/').peekable();
-    while let Some(part) = parts.next() {
-        let Some(segment) = source.next() else { return false };
-        let is_last = parts.peek().is_none();
-        if !is_segment_match(part, segment, is_last && is_open) {
-            return false;
-        }
-    }
-    is_open || source.next().is_none()
-}
-
-/// Whether a text without slashes matches: a prefix of it if the pattern is open.
-fn is_segment_match(pattern: &str, segment: &str, is_open: bool) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = segment.strip_prefix(first) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return is_open || rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() && !is_open {
-            return rest.ends_with(part);
-        }
-        // The earliest place leaves most for the parts that follow.
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        rest = after;
-    }
-    true
+    let (inner, end) = pattern.strip_suffix('*').map_or((pattern, ""), |inner| (inner, ".*"));
+    let inner = regex::escape(inner).replace(r"\*", "[^/]*");
+    Regex::new(&format!(r"(?s)\A{inner}{end}\z")).is_ok_and(|regex| regex.is_match(source))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::case::{Expect, ExpectedError};
 use crate::json_values::{contains, same};
 use crate::run_call::Ending;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 use toolyard_cli::output::{GREEN, RED, RESET, Styled};
@@ -147,19 +147,9 @@ pub fn text_of(result: &Value) -> String {
 
 /// JSON over several lines, with the members of each object sorted.
 pub fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(&sorted(value)).unwrap_or_else(|_| value.to_string())
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(key, _)| *key);
-            members.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
-    }
+    let mut value = value.clone();
+    value.sort_all_objects();
+    serde_json::to_string_pretty(&value).unwrap_or_else(|_| value.to_string())
 }
 
 /// The difference of two texts, line by line: `-` expected, `+` actual.

@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use toolyard_cli::tell;
 /// How long a command may take to end after SIGTERM.
 const END_TIME: Duration = Duration::from_secs(2);
 /// Longer lines are split.
-const MAX_LINE_BYTES: usize = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// The destination of the output of commands.
 #[derive(Clone)]
@@ -126,27 +126,23 @@ impl Drop for Group {
 
 /// Forwards the output of a command line by line.
 async fn pass_on(from: Option<impl AsyncRead + Unpin>, lines: &mpsc::Sender<Said>) {
-    let Some(mut from) = from else { return };
-    let mut chunk = vec![0; 8 << 10];
+    let Some(from) = from else { return };
+    let mut from = BufReader::new(from);
     let mut line = Vec::new();
-    while let Ok(read @ 1..) = from.read(&mut chunk).await {
-        for &byte in &chunk[..read] {
-            if byte != b'\n' {
-                line.push(byte);
-            }
-            if byte == b'\n' || line.len() == MAX_LINE_BYTES {
-                drop(lines.send(said(&line)).await);
-                line.clear();
-            }
+    loop {
+        line.clear();
+        let read = (&mut from).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await;
+        if !line.is_empty() {
+            drop(lines.send(said(&line)).await);
         }
-    }
-    if !line.is_empty() {
-        drop(lines.send(said(&line)).await);
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
     }
 }
 
 fn said(line: &[u8]) -> Said {
-    Said::Line(String::from_utf8_lossy(line).trim_end_matches('\r').to_owned())
+    Said::Line(String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// The search path with this folder in front.

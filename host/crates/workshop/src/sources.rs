@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use toolyard_cli::read;
+use walkdir::{DirEntry, WalkDir};
 
 /// How often sources are scanned even without a hint.
 const RESCAN: Duration = Duration::from_secs(2);
@@ -57,41 +58,31 @@ impl Sources {
         }
     }
 
+    /// A path that cannot be read counts as absent: an editor may be renaming it.
     fn look(&self) -> Result<Look, String> {
         let mut look = Look::new();
         for path in &self.paths {
-            self.look_at(path, 0, &mut look)?;
+            let below = WalkDir::new(path).max_depth(MAX_DEPTH).into_iter();
+            for entry in below.filter_entry(|entry| self.has(entry)).flatten() {
+                let Ok(found) = std::fs::metadata(entry.path()) else { continue };
+                if found.is_dir() {
+                    continue;
+                }
+                if look.len() == MAX_FILES {
+                    return Err(format!("`watch` names more than {MAX_FILES} files"));
+                }
+                look.insert(entry.into_path(), (found.len(), found.modified().ok()));
+            }
         }
         Ok(look)
     }
 
-    /// A path that cannot be read counts as absent: an editor may be renaming it.
-    fn look_at(&self, path: &Path, depth: usize, look: &mut Look) -> Result<(), String> {
-        let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
-        if self.made.iter().any(|made| made == path) {
-            return Ok(());
-        }
-        if !found.is_dir() {
-            if look.len() == MAX_FILES {
-                return Err(format!("`watch` names more than {MAX_FILES} files"));
-            }
-            look.insert(path.to_owned(), (found.len(), found.modified().ok()));
-            return Ok(());
-        }
-        if depth == MAX_DEPTH {
-            return Ok(());
-        }
-        let Ok(entries) = std::fs::read_dir(path) else { return Ok(()) };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            // A link below could lead into a cycle.
-            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-            if !is_link && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
-                self.look_at(&entry.path(), depth + 1, look)?;
-            }
-        }
-        Ok(())
+    /// Whether a file is a source, or a folder may have some.
+    fn has(&self, entry: &DirEntry) -> bool {
+        let name = entry.file_name().to_string_lossy();
+        // A link below could lead into a cycle.
+        let is_skipped = entry.path_is_symlink() || name.starts_with('.') || NOT_OURS.contains(&&*name);
+        (entry.depth() == 0 || !is_skipped) && !self.made.iter().any(|made| made == entry.path())
     }
 
     fn content(look: &Look) -> Content {

@@ -23,21 +23,7 @@ pub fn json_object(table: toml::Table) -> serde_json::Map<String, Value> {
 /// The value as TOML; `None` if TOML cannot express it: TOML has no null, and its integers are signed 64-bit
 /// numbers.
 pub fn toml(value: &Value) -> Option<toml::Value> {
-    Some(match value {
-        Value::Null => return None,
-        Value::Bool(truth) => (*truth).into(),
-        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => number.into(),
-            (None, Some(_)) => return None,
-            (None, None) => number.as_f64()?.into(),
-        },
-        Value::String(text) => text.clone().into(),
-        Value::Array(items) => items.iter().map(toml).collect::<Option<Vec<_>>>()?.into(),
-        Value::Object(members) => {
-            let members = members.iter().map(|(key, value)| Some((key.clone(), toml(value)?)));
-            toml::Value::Table(members.collect::<Option<toml::Table>>()?)
-        }
-    })
+    toml::Value::try_from(value).ok()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use tokio::sync::Notify;
+use tokio::sync::SetOnce;
 
 /// A reason that clients give in `notifications/cancelled`.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,8 @@ impl StopCause {
 pub struct Stop {
     /// The cause; 0 before it is set.
     cause: AtomicU8,
-    notify: Notify,
+    /// Set after the cause, for those that wait.
+    signal: SetOnce<()>,
     /// Runs when it is set, and returns the cause that counts from then on.
     reaction: Mutex<Option<Reaction>>,
 }
@@ -134,7 +135,8 @@ impl Stop {
             self.cause.store(cause as u8, Ordering::SeqCst);
         }
         drop(reaction);
-        self.notify.notify_waiters();
+        // Fails if it was set before.
+        let _ = self.signal.set(());
         first
     }
 
@@ -173,17 +175,7 @@ impl Stop {
 
     /// Waits until it is set.
     pub async fn wait(&self) {
-        loop {
-            let notified = self.notify.notified();
-            tokio::pin!(notified);
-            // Registered before the flag is read, so that a set in between is
-            // not missed.
-            notified.as_mut().enable();
-            if self.is_set() {
-                return;
-            }
-            notified.await;
-        }
+        self.signal.wait().await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::answer::one_line;
 use bytes::Bytes;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read as _, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_dispatch::{NoRoom, RateKey, Shares, UNCOUNTED};
@@ -44,38 +44,19 @@ impl<R: BufRead> LineReader<R> {
     /// The error of the input.
     pub fn next_line(&mut self) -> std::io::Result<Option<Line>> {
         let mut line = Vec::new();
-        let mut too_long = false;
-        loop {
-            let chunk = match self.input.fill_buf() {
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            if chunk.is_empty() {
-                return Ok(match (too_long, line.is_empty()) {
-                    (true, _) => Some(Line::TooLong),
-                    (false, true) => None,
-                    (false, false) => Some(Line::Text(line.into())),
-                });
-            }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
-            let part = &chunk[..end.unwrap_or(chunk.len())];
-            if line.len() + part.len() > self.most {
-                too_long = true;
-                line = Vec::new();
-            }
-            if !too_long {
-                line.extend_from_slice(part);
-            }
-            let used = part.len() + usize::from(end.is_some());
-            self.input.consume(used);
-            if end.is_some() {
-                if line.last() == Some(&b'\r') {
-                    line.pop();
-                }
-                return Ok(Some(if too_long { Line::TooLong } else { Line::Text(line.into()) }));
-            }
+        // With the line feed.
+        let most = (self.most as u64).saturating_add(1);
+        if self.input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
         }
+        if line.pop_if(|byte| *byte == b'\n').is_some() {
+            line.pop_if(|byte| *byte == b'\r');
+        } else if line.len() > self.most {
+            drop(line);
+            self.input.skip_until(b'\n')?;
+            return Ok(Some(Line::TooLong));
+        }
+        Ok(Some(Line::Text(line.into())))
     }
 }
 

@@ -47,10 +47,6 @@ impl<'de> Visitor<'de> for StrictVisitor {
         Ok(value.into())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
     fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
@@ -74,10 +70,12 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
-/// The indented text of a value, with sorted keys. Hidden characters are escaped, and so are apostrophes in a
-/// row, which would end a literal of TOML.
+/// The indented text of a value, with sorted keys, whichever map serde_json is built with. Hidden characters are
+/// escaped, and so are apostrophes in a row, which would end a literal of TOML.
 pub(crate) fn pretty(value: &Value) -> String {
-    let text = serde_json::to_string_pretty(&sorted(value)).unwrap_or_default();
+    let mut value = value.clone();
+    value.sort_all_objects();
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
     let mut out = String::with_capacity(text.len());
     let mut before = None;
     for char in text.chars() {
@@ -93,17 +91,4 @@ pub(crate) fn pretty(value: &Value) -> String {
         before = Some(char);
     }
     out
-}
-
-/// The same value with the keys of its objects in order, whichever map serde_json is built with.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(key, _)| *key);
-            members.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
-        }
-        other => other.clone(),
-    }
 }

@@ -5,6 +5,7 @@
 //! compared after their escapes are decoded.
 
 use super::number;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use toolyard_protocol::raw::MAX_DEPTH;
@@ -52,52 +53,23 @@ impl<'a> Reader<'a> {
             b'{' | b'[' if depth >= MAX_DEPTH => None,
             b'{' => self.object(depth + 1),
             b'[' => self.array(depth + 1),
-            b'"' => self.string().map(ArgumentValue::Text),
-            b't' => self.word("true", ArgumentValue::Bool(true)),
-            b'f' => self.word("false", ArgumentValue::Bool(false)),
-            b'n' => self.word("null", ArgumentValue::Null),
-            _ => self.number(),
+            _ => self.scalar(),
         }
     }
 
-    fn word(&mut self, word: &str, value: ArgumentValue<'a>) -> Option<ArgumentValue<'a>> {
+    /// A text, a number or a word, as serde_json finds it.
+    fn scalar(&mut self) -> Option<ArgumentValue<'a>> {
         let rest = self.text.get(self.at..)?;
-        self.at += rest.starts_with(word).then_some(word.len())?;
-        Some(value)
-    }
-
-    fn number(&mut self) -> Option<ArgumentValue<'a>> {
-        let rest = self.text.get(self.at..)?;
-        let end = rest.find(|c: char| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'));
-        let text = &rest[..end.unwrap_or(rest.len())];
-        if !number::is_readable(text) {
-            return None;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        let text = values.next()?.ok()?.get();
+        self.at += values.byte_offset();
+        match text {
+            "true" => Some(ArgumentValue::Bool(true)),
+            "false" => Some(ArgumentValue::Bool(false)),
+            "null" => Some(ArgumentValue::Null),
+            _ if text.starts_with('"') => string(text).map(ArgumentValue::Text),
+            _ => number::is_readable(text).then_some(ArgumentValue::Number(Cow::Borrowed(text))),
         }
-        self.at += text.len();
-        Some(ArgumentValue::Number(Cow::Borrowed(text)))
-    }
-
-    fn string(&mut self) -> Option<Cow<'a, str>> {
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        let mut escaped = false;
-        loop {
-            self.at += 1;
-            match bytes.get(self.at)? {
-                b'"' => break,
-                b'\\' => {
-                    escaped = true;
-                    self.at += 1;
-                }
-                _ => {}
-            }
-        }
-        self.at += 1;
-        if !escaped {
-            return Some(Cow::Borrowed(&self.text[start + 1..self.at - 1]));
-        }
-        // Fails on a lone surrogate, which some readers replace and others keep.
-        serde_json::from_str(&self.text[start..self.at]).ok().map(Cow::Owned)
     }
 
     fn array(&mut self, depth: usize) -> Option<ArgumentValue<'a>> {
@@ -123,10 +95,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.space();
-            if self.peek() != Some(b'"') {
-                return None;
-            }
-            let name = self.string()?;
+            let Some(ArgumentValue::Text(name)) = self.scalar() else { return None };
             if !self.take(b':') {
                 return None;
             }
@@ -138,6 +107,15 @@ impl<'a> Reader<'a> {
             return whole.then_some(ArgumentValue::Object(members));
         }
     }
+}
+
+/// The value of a JSON string.
+fn string(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('\\') {
+        return Some(Cow::Borrowed(&text[1..text.len() - 1]));
+    }
+    // Fails on a lone surrogate, which some readers replace and others keep.
+    serde_json::from_str(text).ok().map(Cow::Owned)
 }
 
 /// Whether a name occurs twice.
