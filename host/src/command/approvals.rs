@@ -2,7 +2,7 @@
 
 use super::operator;
 use super::table::table;
-use super::tasks::said;
+use super::tasks::{said, say_changed};
 use crate::config::{Config, Flags};
 use crate::prompt;
 use anyhow::{Context as _, bail};
@@ -196,11 +196,5 @@ async fn decide(
         ApprovalDecision::Deny { .. } => "denied",
     };
     let decided = tasks.decide(&Caller::operator(), &id, &approval.fingerprint, decision).await;
-    let task = decided.map_err(|fault| said(&fault, &id))?;
-    if json {
-        output::json(task.view().render().as_str());
-    } else {
-        say!("{word} {id}");
-    }
-    Ok(ExitCode::SUCCESS)
+    say_changed(word, &id, decided, json)
 }

@@ -17,9 +17,8 @@ pub struct Options {
 
 /// Writes the completions of all shells, and a man page for each command.
 pub fn run(_: &Flags, options: &Options, cli: Command) -> anyhow::Result<()> {
-    generate(&options.dir, cli).with_context(|| {
-        format!("cannot write the completions and man pages to {}", options.dir.display())
-    })
+    generate(&options.dir, cli)
+        .with_context(|| format!("cannot write the completions and man pages to {}", options.dir.display()))
 }
 
 fn generate(dir: &Path, mut cli: Command) -> std::io::Result<()> {
