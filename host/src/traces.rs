@@ -61,7 +61,7 @@ pub struct Otlp {
 }
 
 /// The counts of spans by outcome.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 struct Watched {
     sent: Counter,
     lost: Counter,
@@ -348,12 +348,6 @@ struct Counting {
     exporter: SpanExporter,
     watched: Watched,
     complained: Mutex<Option<Instant>>,
-}
-
-impl std::fmt::Debug for Watched {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Watched")
-    }
 }
 
 impl opentelemetry_sdk::trace::SpanExporter for Counting {
