@@ -362,7 +362,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
         quick_code: config.quick_code,
         stand_ins: config.uses_placeholder_secrets,
-        variable: crate::system::variable,
+        variable: |name| std::env::var_os(name),
         secret_commands: config.secret_commands.clone(),
         limits: Limits {
             memory: limits.memory.as_u64(),

@@ -421,7 +421,7 @@ impl RawConfig {
             schema: text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned()),
             key_file: text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file),
             listen,
-            may_be_open: tables.auth.anonymous_on_network(),
+            may_be_open: tables.auth.anonymous_on_network,
             log: flags.log.clone().or_else(|| text("log.filter").or_else(|| text("log"))),
             name,
             title: text("server.title"),

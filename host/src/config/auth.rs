@@ -16,8 +16,9 @@ use toolyard_transport::auth::{
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Auth {
     resource: Option<String>,
+    /// Whether other machines may call without a token.
     #[serde(default)]
-    anonymous_on_network: bool,
+    pub anonymous_on_network: bool,
     leeway: Option<Written<Duration>>,
     #[serde(default)]
     scopes: Vec<String>,
@@ -75,11 +76,6 @@ impl<'de> Deserialize<'de> for Written<Duration> {
 const LEEWAY: Duration = Duration::from_secs(60);
 
 impl Auth {
-    /// Whether other machines may call without a token.
-    pub const fn anonymous_on_network(&self) -> bool {
-        self.anonymous_on_network
-    }
-
     /// The settings of the transport. Relative file names start at `base`.
     ///
     /// # Errors
