@@ -349,7 +349,7 @@ impl RawConfig {
     }
 
     fn take_environment(&mut self, read: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
-        let keys = TABLE.iter().map(|row| row.key).chain(dropped::TABLE.iter().map(|dropped| dropped.key));
+        let keys = TABLE.iter().map(|row| row.key).chain(dropped::TABLE.iter().map(|(key, _)| *key));
         for key in keys.chain(PLAIN_KEYS) {
             let variable = limits::variable(key);
             if let Some(value) = read(&variable) {
