@@ -19,7 +19,8 @@ pub struct Auth {
     /// Whether other machines may call without a token.
     #[serde(default)]
     pub anonymous_on_network: bool,
-    leeway: Option<Written<Duration>>,
+    #[serde(default, deserialize_with = "duration")]
+    leeway: Option<Duration>,
     #[serde(default)]
     scopes: Vec<String>,
     #[serde(default)]
@@ -62,14 +63,9 @@ struct Issuer {
     algorithms: Option<Vec<String>>,
 }
 
-/// A value that is written as in the flat settings.
-#[derive(Debug, Clone, Copy)]
-struct Written<T>(T);
-
-impl<'de> Deserialize<'de> for Written<Duration> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Duration::read(&String::deserialize(from)?).map(Self).map_err(serde::de::Error::custom)
-    }
+/// Reads a duration that is written as in the flat settings.
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Duration::read(&String::deserialize(from)?).map(Some).map_err(serde::de::Error::custom)
 }
 
 /// The default tolerance for the clocks of issuers.
@@ -113,7 +109,7 @@ impl Auth {
         }
         Ok(AuthSettings {
             resource,
-            leeway: self.leeway.map_or(LEEWAY, |leeway| leeway.0),
+            leeway: self.leeway.unwrap_or(LEEWAY),
             scopes: self.scopes,
             required_scopes: self.required_scopes,
             tokens,
