@@ -94,7 +94,8 @@ pub struct Assembled {
     /// Ends after the services, because it exports their last entries.
     exporter: Option<(JoinHandle<()>, CancellationToken)>,
     stop_services: DropGuard,
-    store: Arc<dyn Backend>,
+    /// The store of tasks.
+    pub store: Arc<dyn Backend>,
     capacity: u32,
 }
 
@@ -270,11 +271,6 @@ impl Assembled {
         let drained = self.drain(grace, mode).await;
         self.close().await;
         drained
-    }
-
-    /// The store of tasks.
-    pub fn store(&self) -> Arc<dyn Backend> {
-        self.store.clone()
     }
 
     /// The plugins that the host found in the plugin folder at the start. Waits until they are loaded.
