@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::{ClientShares, Dispatch, DrainMode, DrainReport, Shares, Stores, visible};
+use toolyard_dispatch::{ClientShares, Departure, Dispatch, DrainMode, DrainReport, Shares, Stores, visible};
 use toolyard_engine::{Compiler, Engine, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
@@ -266,11 +266,10 @@ impl Assembled {
         self.store.shut_down().await;
     }
 
-    /// Drains and closes, for commands that serve no more clients.
-    pub async fn shut_down(self, grace: Duration, mode: DrainMode) -> DrainReport {
-        let drained = self.drain(grace, mode).await;
+    /// Ends all runs and closes, for commands that serve no clients.
+    pub async fn shut_down(self) {
+        self.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         self.close().await;
-        drained
     }
 
     /// The plugins that the host found in the plugin folder at the start. Waits until they are loaded.
