@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::{ClientShares, Dispatch, DrainMode, DrainReport, Shares, Stores, visible};
+use toolyard_dispatch::{ClientShares, Departure, Dispatch, DrainMode, DrainReport, Shares, Stores, visible};
 use toolyard_engine::{Compiler, Engine, Plugins, Snapshot};
 use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
@@ -94,7 +94,8 @@ pub struct Assembled {
     /// Ends after the services, because it exports their last entries.
     exporter: Option<(JoinHandle<()>, CancellationToken)>,
     stop_services: DropGuard,
-    store: Arc<dyn Backend>,
+    /// The store of tasks.
+    pub store: Arc<dyn Backend>,
     capacity: u32,
 }
 
@@ -265,16 +266,10 @@ impl Assembled {
         self.store.shut_down().await;
     }
 
-    /// Drains and closes, for commands that serve no more clients.
-    pub async fn shut_down(self, grace: Duration, mode: DrainMode) -> DrainReport {
-        let drained = self.drain(grace, mode).await;
+    /// Ends all runs and closes, for commands that serve no clients.
+    pub async fn shut_down(self) {
+        self.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         self.close().await;
-        drained
-    }
-
-    /// The store of tasks.
-    pub fn store(&self) -> Arc<dyn Backend> {
-        self.store.clone()
     }
 
     /// The plugins that the host found in the plugin folder at the start. Waits until they are loaded.
@@ -362,7 +357,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
         quick_code: config.quick_code,
         stand_ins: config.uses_placeholder_secrets,
-        variable: crate::system::variable,
+        variable: |name| std::env::var_os(name),
         secret_commands: config.secret_commands.clone(),
         limits: Limits {
             memory: limits.memory.as_u64(),

@@ -349,7 +349,7 @@ impl RawConfig {
     }
 
     fn take_environment(&mut self, read: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
-        let keys = TABLE.iter().map(|row| row.key).chain(dropped::TABLE.iter().map(|dropped| dropped.key));
+        let keys = TABLE.iter().map(|row| row.key).chain(dropped::TABLE.iter().map(|(key, _)| *key));
         for key in keys.chain(PLAIN_KEYS) {
             let variable = limits::variable(key);
             if let Some(value) = read(&variable) {
@@ -385,12 +385,8 @@ impl RawConfig {
             .or_else(|| text("plugins.folder").or_else(|| text("plugins")).map(from_file));
         let data = flags.data.clone().or_else(|| text("data.folder").or_else(|| text("data")).map(from_file));
         let store = flags.store.clone().or_else(|| text("store"));
-        let schema = text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned());
-        let key_file = text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file);
         let address = listen.map(str::to_owned).or_else(|| text("listen"));
-        let log = flags.log.clone().or_else(|| text("log.filter").or_else(|| text("log")));
         let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
-        let (title, instructions) = (text("server.title"), text("server.instructions"));
         let list = |key: &str| text(key).map(|listed| words(&listed)).unwrap_or_default();
         let admin = Admin {
             listen: parse_admin(text("admin.listen").as_deref(), self.limits.admin_on_network)?,
@@ -404,62 +400,50 @@ impl RawConfig {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`; lower it, or raise the cap");
         }
         let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
-        let Tables {
-            auth,
-            bridge,
-            console,
-            http,
-            plugins: signers,
-            registries,
-            secret_commands,
-            rules,
-            weights,
-        } = self.tables;
-        if let Some((name, _)) = secret_commands.iter().find(|(_, command)| command.is_empty()) {
+        let tables = self.tables;
+        if let Some((name, _)) = tables.secret_commands.iter().find(|(_, command)| command.is_empty()) {
             bail!(
                 "`secret-commands.{name}` is empty; name a program and its arguments, as in [\"op\", \"read\", \"op://…\"]"
             );
         }
-        let signers = Arc::new(signers.resolve(base, &self.limits)?);
-        let registries =
-            registries.into_iter().map(|(host, registry)| (host, plugins::under(registry, base))).collect();
+        let signers = Arc::new(tables.plugins.resolve(base, &self.limits)?);
         let listen = parse_address("listen", LISTEN, address.as_deref().unwrap_or(LISTEN))?;
-        let may_be_open = auth.anonymous_on_network();
+        let registry = |(host, registry)| (host, plugins::under(registry, base));
         // The host reports a bad rule before it starts anything.
-        AccessRules::new(rules.clone())?;
-        Weights::new(&weights).map_err(anyhow::Error::msg)?;
+        AccessRules::new(tables.rules.clone())?;
+        Weights::new(&tables.weights).map_err(anyhow::Error::msg)?;
         Ok(Config {
             file: self.file,
             names_plugins: plugins.is_some(),
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
             store: StoreChoice::parse(store.as_deref())?,
-            schema,
-            key_file,
+            schema: text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned()),
+            key_file: text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file),
             listen,
-            may_be_open,
-            log,
+            may_be_open: tables.auth.anonymous_on_network,
+            log: flags.log.clone().or_else(|| text("log.filter").or_else(|| text("log"))),
             name,
-            title,
-            instructions,
-            auth: auth.resolve(base, &self.limits)?,
-            allowed_names: http.resolve()?,
+            title: text("server.title"),
+            instructions: text("server.instructions"),
+            auth: tables.auth.resolve(base, &self.limits)?,
+            allowed_names: tables.http.resolve()?,
             admin,
-            console: console.resolve(
+            console: tables.console.resolve(
                 text("console.listen").as_deref(),
                 list("console.names"),
                 text("console.capture").as_deref(),
                 &self.limits,
             )?,
             trace,
-            bridge: bridge.resolve(&self.limits, |key| self.set.contains_key(key))?.map(Arc::new),
+            bridge: tables.bridge.resolve(&self.limits, |key| self.set.contains_key(key))?.map(Arc::new),
             limits: self.limits,
-            rules,
-            weights,
+            rules: tables.rules,
+            weights: tables.weights,
             require_digest,
             signers,
-            registries,
-            secret_commands: Arc::new(secret_commands),
+            registries: tables.registries.into_iter().map(registry).collect(),
+            secret_commands: Arc::new(tables.secret_commands),
             assigns_tool_names: false,
             quick_code: QuickCode::IfCached,
             uses_placeholder_secrets: false,

@@ -55,7 +55,7 @@ impl Health {
     /// Reports that the plugin folder is loaded.
     pub fn loaded(&self, assembled: &mut Assembled) {
         let registry = std::mem::take(&mut assembled.registry);
-        let loaded = Loaded { server: assembled.server.clone(), store: assembled.store(), registry };
+        let loaded = Loaded { server: assembled.server.clone(), store: assembled.store.clone(), registry };
         // A host starts once.
         drop(self.loaded.set(loaded));
     }

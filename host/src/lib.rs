@@ -33,7 +33,7 @@ mod verified;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use config::Flags;
 use install::{UNDECIDED, Undecided};
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 use toolyard_cli::{WrongUsage, tell};
 
 /// The system's allocator does not return the memory of large guest results: after hours, the host would hold
@@ -83,7 +83,9 @@ macro_rules! commands {
 
         fn run_command(cli: &Cli) -> anyhow::Result<ExitCode> {
             match &cli.command {
-                $($(Command::$name(options) => command::$module::run(&cli.flags, options $(, $more)?),)+)+
+                $($(Command::$name(options) => {
+                    command::$module::run(&cli.flags, options $(, $more)?).map(Termination::report)
+                })+)+
             }
         }
     };

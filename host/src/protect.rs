@@ -7,9 +7,9 @@ use crate::outsiders::{OVERRIDE, outsiders_of, remedy};
 use anyhow::{Context as _, bail};
 use rustix::process::geteuid;
 use std::fs::{Metadata, Permissions};
-use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use toolyard_cli::read::if_exists;
 use toolyard_engine::{Outsiders, Protected, Scope};
 use toolyard_transport::auth::KeySource;
 
@@ -184,11 +184,7 @@ fn has_other_names(path: &Path) -> bool {
 
 /// The metadata of the file or link of this name; `None` if there is none.
 fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot check {}", path.display())),
-    }
+    if_exists(std::fs::symlink_metadata(path)).with_context(|| format!("cannot check {}", path.display()))
 }
 
 #[cfg(test)]

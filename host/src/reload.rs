@@ -151,7 +151,8 @@ impl Reload {
         {
             console.set_users(config.console.users.clone());
         }
-        if changes.iter().any(|change| change.concerns_policy()) {
+        let concerns_policy = |key: &str| key.starts_with("rates.") || matches!(key, "rules" | "weights");
+        if changes.iter().any(|change| concerns_policy(&change.key)) {
             self.server.dispatch.enforce(policy);
         }
         self.metrics.0.get_or_create(&RELOADED_OUTCOME).inc();
@@ -183,11 +184,21 @@ struct Change {
     is_reloaded: bool,
 }
 
-impl Change {
-    fn concerns_policy(&self) -> bool {
-        self.key.starts_with("rates.") || self.key == "rules" || self.key == "weights"
-    }
-}
+/// A table: its key, whether two configurations differ in it, the number of its entries, and whether a running host takes
+/// it over.
+type Table = (&'static str, fn(&Config, &Config) -> bool, fn(&Config) -> usize, bool);
+
+const TABLES: [Table; 9] = [
+    ("auth.tokens", |a, b| a.auth.tokens != b.auth.tokens, |of| of.auth.tokens.len(), true),
+    ("auth.issuers", |a, b| a.auth.issuers != b.auth.issuers, |of| of.auth.issuers.len(), true),
+    ("http", |a, b| differ(&a.allowed_names, &b.allowed_names), |_| 1, true),
+    ("rules", |a, b| differ(&a.rules, &b.rules), |of| of.rules.len(), true),
+    ("weights", |a, b| differ(&a.weights, &b.weights), |of| of.weights.len(), true),
+    ("console.users", |a, b| a.console.users != b.console.users, |of| of.console.users.len(), true),
+    ("bridge.clients", |a, b| differ(&a.bridge, &b.bridge), |_| 1, false),
+    ("secret-commands", |a, b| a.secret_commands != b.secret_commands, |of| of.secret_commands.len(), false),
+    ("plugins.signers", |a, b| differ(&a.signers, &b.signers), |of| of.signers.rules.len(), false),
+];
 
 /// The differences of a new configuration: from the last one in the settings that are reloaded, and in the others from that
 /// of the start.
@@ -208,33 +219,18 @@ fn changes(started: &Config, last: &Config, new: &Config) -> Vec<Change> {
             changes.push(Change { key: key.to_owned(), before, after, is_reloaded });
         }
     }
-    let mut table = |key: &str, differs: bool, before: usize, after: usize, is_reloaded: bool| {
-        if differs {
-            let count = |entries: usize| format!("{entries} entries");
+    for (key, differs, count, is_reloaded) in TABLES {
+        let old = if is_reloaded { last } else { started };
+        if differs(old, new) {
+            let entries = |config| format!("{} entries", count(config));
             changes.push(Change {
                 key: key.to_owned(),
-                before: count(before),
-                after: count(after),
+                before: entries(old),
+                after: entries(new),
                 is_reloaded,
             });
         }
-    };
-    let old = last;
-    let tokens = old.auth.tokens != new.auth.tokens;
-    table("auth.tokens", tokens, old.auth.tokens.len(), new.auth.tokens.len(), true);
-    let issuers = old.auth.issuers != new.auth.issuers;
-    table("auth.issuers", issuers, old.auth.issuers.len(), new.auth.issuers.len(), true);
-    table("http", differ(&old.allowed_names, &new.allowed_names), 1, 1, true);
-    table("rules", differ(&old.rules, &new.rules), old.rules.len(), new.rules.len(), true);
-    table("weights", differ(&old.weights, &new.weights), old.weights.len(), new.weights.len(), true);
-    let users = (old.console.users.len(), new.console.users.len());
-    table("console.users", old.console.users != new.console.users, users.0, users.1, true);
-    let old = started;
-    table("bridge.clients", differ(&old.bridge, &new.bridge), 1, 1, false);
-    let commands = (old.secret_commands.len(), new.secret_commands.len());
-    table("secret-commands", old.secret_commands != new.secret_commands, commands.0, commands.1, false);
-    let signers = (old.signers.rules.len(), new.signers.rules.len());
-    table("plugins.signers", differ(&old.signers, &new.signers), signers.0, signers.1, false);
+    }
     changes
 }
 

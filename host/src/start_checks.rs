@@ -24,7 +24,9 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
 
 /// Faults that appear only while the host serves.
 pub fn warnings(config: &Config) -> Vec<String> {
-    let dropped = config.dropped_keys().map(|(dropped, origin)| format!("{origin}: {dropped}"));
+    let dropped = config.dropped_keys().map(|(key, instead, origin)| {
+        format!("{origin}: `{key}` is no longer a setting: {instead}; remove the key")
+    });
     let mut warnings: Vec<_> = dropped.collect();
     for issuer in &config.auth.issuers {
         if let KeySource::File(path) = &issuer.keys

@@ -3,7 +3,6 @@
 #![allow(clippy::disallowed_methods, reason = "behind the ports that everybody else uses")]
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolyard_detach::Variables;
@@ -52,11 +51,6 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// An environment variable that a manifest names.
-pub fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
-}
-
 /// The environment variables that the manifests in this folder name as secrets, with their values. A manifest
 /// that is not valid has none: its plugin is not loaded.
 pub fn named_variables(plugins: &Path) -> Variables {
@@ -73,5 +67,5 @@ pub fn named_variables(plugins: &Path) -> Variables {
         Source::Variable(name) => Some(name),
         Source::File(_) | Source::Command(_) => None,
     });
-    named.map(|name| (name.clone(), variable(&name))).collect()
+    named.map(|name| (name.clone(), std::env::var_os(&name))).collect()
 }

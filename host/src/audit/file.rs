@@ -80,7 +80,7 @@ impl LogFile {
         file.sync_data()?;
         if fresh {
             // The name must survive a loss of power as well.
-            folder.handle().sync_all()?;
+            folder.handle.sync_all()?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl LogFile {
         // The oldest file is removed by name: no rename may replace a file.
         let oldest = self.aside(free)?;
         if folder.holds(&oldest)? {
-            let removed = rustix::fs::unlinkat(folder.handle(), &oldest, AtFlags::empty());
+            let removed = rustix::fs::unlinkat(&folder.handle, &oldest, AtFlags::empty());
             removed.map_err(|error| folder.named(&oldest, error.into()))?;
         }
         for number in (0..free).rev() {

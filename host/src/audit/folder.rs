@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the log, held open.
 pub(super) struct Folder {
-    handle: File,
+    pub(super) handle: File,
     path: PathBuf,
 }
 
@@ -24,10 +24,6 @@ impl Folder {
             refuse_outsiders(path, &handle.metadata()?)?;
         }
         Ok(Self { handle, path: path.to_owned() })
-    }
-
-    pub(super) const fn handle(&self) -> &File {
-        &self.handle
     }
 
     /// The path of a file of the folder.

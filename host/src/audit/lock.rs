@@ -40,7 +40,7 @@ pub(super) fn take(folder: &Folder, name: &OsStr, shared: bool) -> io::Result<Fi
 
 fn is_current(folder: &Folder, name: &OsStr, file: &File) -> io::Result<bool> {
     let held = file.metadata()?;
-    match rustix::fs::statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW) {
+    match rustix::fs::statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
         #[allow(clippy::unnecessary_cast, reason = "the type of `st_dev` differs between systems")]
         Ok(found) => Ok(found.st_dev as u64 == held.dev() && found.st_ino == held.ino()),
         Err(rustix::io::Errno::NOENT) => Ok(false),

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use toolyard_cli::read::if_exists;
 use toolyard_console::{AuditHits, AuditSearch};
 
 /// The most bytes that one search reads.
@@ -132,10 +133,8 @@ impl<'a> Reading<'a> {
 fn open(path: &Path) -> io::Result<Option<(File, (u64, u64))>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(file) = if_exists(OpenOptions::new().read(true).custom_flags(flags).open(path))? else {
+        return Ok(None);
     };
     let found = file.metadata()?;
     if !found.is_file() {

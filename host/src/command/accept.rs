@@ -3,7 +3,7 @@
 use super::update::{Candidate, fetch_again};
 use super::{plugins, run_until_stopped};
 use crate::config::{Config, Flags};
-use crate::install::candidate::{self, NamedKey, Verified};
+use crate::install::candidate::{self, NamedKey};
 use crate::install::fetch::{self, Fetched};
 use crate::install::folder::{Change, PluginFiles, PluginFolder};
 use crate::install::{UNDECIDED, Undecided, grants, held};
@@ -19,7 +19,8 @@ use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::Action;
 use toolyard_engine::{Engine, LOCK_FILE};
 use toolyard_registry::reference::Source;
-use toolyard_trust::lock::{Decision, Entry, Lock, Signer, decide};
+use toolyard_trust::lock::{Decision, Entry, Signer, decide};
+use toolyard_trust::provenance::Provenance;
 use toolyard_trust::{Digest, definition};
 
 /// The options of `accept`.
@@ -127,22 +128,27 @@ async fn accept(
         plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
         return Ok(());
     }
-    let found = present(config, engine, folder, name, pinned.as_ref(), (key, is_unsigned)).await?;
+    let (entry, provenance) =
+        present(config, engine, folder, name, pinned.as_ref(), (key, is_unsigned)).await?;
     if let Some(before) = &pinned {
-        if *before == found.entry {
+        if *before == entry {
             say!("{name}  unchanged: {}", before.digest.short());
             return Ok(());
         }
-        if let Decision::Hold(reasons) = decide(before, &found.entry) {
+        if let Decision::Hold(reasons) = decide(before, &entry) {
             reasons.iter().for_each(say_reason);
         }
     } else {
-        output::say_text(&definition::compare(&[], &found.entry.definitions).to_string());
+        output::say_text(&definition::compare(&[], &entry.definitions).to_string());
     }
-    let digest = found.entry.digest;
+    let digest = entry.digest;
     chosen.confirm(&digest).await?;
     say!("{name}  accepted: {}", digest.short());
-    found.pin(folder, &files, &mut lock)?;
+    let mut change = Change::default();
+    change.set(&files.provenance, provenance.map(|provenance| provenance.to_json()));
+    lock.set(entry);
+    change.write(LOCK_FILE, lock.to_text());
+    folder.commit(change)?;
     plugins::note(config, Action::PluginAccepted, &files.component, Some(digest)).await;
     Ok(())
 }
@@ -151,24 +157,8 @@ fn say_reason(reason: &impl Display) {
     output::say_text(&format!("{}\n", reason.to_string().trim_end()));
 }
 
-/// A component that lies in the folder.
-struct Present {
-    entry: Entry,
-    verified: Verified,
-}
-
-impl Present {
-    fn pin(self, folder: &PluginFolder, files: &PluginFiles, lock: &mut Lock) -> anyhow::Result<()> {
-        let mut change = Change::default();
-        change.set(&files.provenance, self.verified.provenance.map(|provenance| provenance.to_json()));
-        lock.set(self.entry);
-        change.write(LOCK_FILE, lock.to_text());
-        folder.commit(change)
-    }
-}
-
-/// Checks the component in the folder. It keeps its source and its signer while its bytes are those that the lock file
-/// names; other bytes came by another way.
+/// Checks the component in the folder. Returns its entry, and its signatures if there are any to keep. It keeps its
+/// source and its signer while its bytes are those that the lock file names; other bytes came by another way.
 async fn present(
     config: &Config,
     engine: &Arc<Engine>,
@@ -176,7 +166,7 @@ async fn present(
     name: &str,
     pinned: Option<&Entry>,
     (key, may_be_unsigned): (Option<&NamedKey>, bool),
-) -> anyhow::Result<Present> {
+) -> anyhow::Result<(Entry, Option<Provenance>)> {
     let files = PluginFiles::of(name);
     let limit = config.limits.component.as_u64();
     let Some(component) = folder.read(&files.component, limit)? else {
@@ -192,9 +182,9 @@ async fn present(
             ..before.clone()
         };
         let provenance = folder.provenance(&files.component)?;
-        let provenance = provenance.as_deref().map(toolyard_trust::provenance::Provenance::parse).transpose();
+        let provenance = provenance.as_deref().map(Provenance::parse).transpose();
         let provenance = provenance.with_context(|| files.provenance.clone())?;
-        return Ok(Present { entry, verified: Verified { signer: before.signer.clone(), provenance } });
+        return Ok((entry, provenance));
     }
     let source = Source::File(Path::new(&files.component).to_owned());
     let fetched: Fetched = fetch::plain(&source, component)?;
@@ -209,6 +199,5 @@ async fn present(
         );
     }
     let verified = candidate::verify(&fetched, &config.signers, key, None)?;
-    let entry = candidate::entry(&fetched, verified.signer.clone(), &report)?;
-    Ok(Present { entry, verified })
+    Ok((candidate::entry(&fetched, verified.signer, &report)?, verified.provenance))
 }

@@ -2,7 +2,7 @@
 
 use super::operator;
 use super::table::table;
-use super::tasks::said;
+use super::tasks::{said, say_changed};
 use crate::config::{Config, Flags};
 use crate::prompt;
 use anyhow::{Context as _, bail};
@@ -68,23 +68,16 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    let (tasks, mut found) = (dispatch.tasks().await?, Vec::new());
-    for summary in operator::find_tasks(tasks, Some(&[TaskStatus::InputRequired])).await? {
-        match tasks.task(&Caller::operator(), &summary.id.to_string()).await {
-            Ok(task) if task.open_approval().is_some() => found.push(task),
-            // It waits for an answer, or has ended meanwhile.
-            _ => {}
-        }
-    }
-    if found.is_empty() {
-        return Ok(none(config, json));
-    }
-    let now = dispatch.now();
+    let tasks = dispatch.tasks().await?;
     let mut rows = table(&["TASK", "TOOL", "CALLER", "TIME LEFT", "ARGUMENTS"]);
-    for task in &found {
+    let mut is_empty = true;
+    for summary in operator::find_tasks(tasks, Some(&[TaskStatus::InputRequired])).await? {
+        // Others have ended meanwhile, or wait for an answer.
+        let Ok(task) = tasks.task(&Caller::operator(), &summary.id.to_string()).await else { continue };
         let Some(approval) = task.open_approval() else { continue };
+        is_empty = false;
         if json {
-            output::json(listed(task, approval).as_str());
+            output::json(listed(&task, approval).as_str());
             continue;
         }
         let arguments = task.arguments.as_str();
@@ -94,9 +87,12 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
             task.id.to_string(),
             task.tool.clone(),
             owner_name(&task.owner),
-            left(task, approval, now),
+            left(&task, approval, dispatch.now()),
             visible::line(&format!("{short}{more}")).into_owned(),
         ]);
+    }
+    if is_empty {
+        return Ok(none(config, json));
     }
     if !json {
         say!("{rows}");
@@ -196,11 +192,5 @@ async fn decide(
         ApprovalDecision::Deny { .. } => "denied",
     };
     let decided = tasks.decide(&Caller::operator(), &id, &approval.fingerprint, decision).await;
-    let task = decided.map_err(|fault| said(&fault, &id))?;
-    if json {
-        output::json(task.view().render().as_str());
-    } else {
-        say!("{word} {id}");
-    }
-    Ok(ExitCode::SUCCESS)
+    say_changed(word, &id, decided, json)
 }

@@ -7,8 +7,6 @@ use crate::signals::stop_signal;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
-use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_workshop::{Call, CallOptions};
 
 /// The options of `call`.
@@ -81,7 +79,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let refused = assembled.first_load().await.plugins.iter().filter_map(|report| report.refusal());
         let refused: Vec<&str> = refused.collect();
         let code = call.run(&assembled.server.dispatch, (&config.plugins, &refused), &stop).await?;
-        assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
+        assembled.shut_down().await;
         Ok(code)
     })
 }

@@ -5,7 +5,6 @@ use crate::config::Flags;
 use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use toolyard_cli::replace::{readable, replace};
 use toolyard_cli::{read, tell};
 use toolyard_engine::componentize;
@@ -32,7 +31,7 @@ pub struct Options {
 }
 
 /// Makes the component.
-pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<()> {
     let shown = options.module.display();
     let module = read::bytes(&options.module, MAX_BYTES)
         .map_err(|why| WrongUsage(format!("cannot read {shown}: {why}")))?;
@@ -41,5 +40,5 @@ pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let output = options.output.as_ref().unwrap_or(&options.module);
     replace(output, &component, readable()).with_context(|| format!("cannot write {}", output.display()))?;
     tell!("{}: a component of {} bytes", output.display(), component.len());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -4,7 +4,6 @@ use super::{WrongUsage, configure};
 use crate::config::Flags;
 use anyhow::Context as _;
 use clap::Args;
-use std::process::ExitCode;
 use toolyard_cli::bail_usage;
 use toolyard_cli::nearest::nearest;
 use toolyard_connect::{CLIENTS, DEFAULT_NAME, Environment, Launch, Server};
@@ -39,7 +38,7 @@ pub struct Options {
 }
 
 /// Changes the client's file, or lists the clients.
-pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<()> {
     let environment = environment()?;
     let planned = |server| toolyard_connect::Options {
         name: options.name.clone(),
@@ -52,7 +51,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let http = || Server::Http { url: url.clone(), token_env: None };
         let server = stdio(flags, &environment, false).unwrap_or_else(|_| http());
         toolyard_connect::list(&environment, &url, &planned(server));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     let client = toolyard_connect::client(name).ok_or_else(|| WrongUsage(unknown(name)))?;
     let planned = planned(match &options.http {
@@ -62,8 +61,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         Some(url) => Server::Http { url: url.clone(), token_env: options.token_env.clone() },
         None => stdio(flags, &environment, options.remove)?,
     });
-    toolyard_connect::connect(client, &environment, &planned, options.dry_run)?;
-    Ok(ExitCode::SUCCESS)
+    toolyard_connect::connect(client, &environment, &planned, options.dry_run)
 }
 
 /// The folders and programs of this user.

@@ -6,7 +6,7 @@ use crate::system::SystemClock;
 use anyhow::bail;
 use clap::Args;
 use std::io::ErrorKind;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use toolyard_cli::{say, tell};
 use toolyard_console::LinkFolder;
 use toolyard_dispatch::Clock as _;
@@ -20,7 +20,7 @@ pub struct Options {
 }
 
 /// Prints a link.
-pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<()> {
     let config = configure(flags, None)?;
     let link = match LinkFolder::open(&config.data).and_then(|links| links.issue(SystemClock.now())) {
         Ok(link) => link,
@@ -38,7 +38,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     if options.open && !open(&link) {
         tell!("toolyard: found no browser to open it; open the link yourself");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Opens a page by the means of the system.

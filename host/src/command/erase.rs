@@ -63,14 +63,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         report(&config, &of, options, &Report::default(), false);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut done = Report::default();
-    let code = operator::with_store(&config, async |dispatch, store| {
-        done = erase(&dispatch, &*store, &config, &of, options).await?;
-        Ok(if done.declined { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let done = operator::with_store(&config, async |dispatch, store| {
+        erase(&dispatch, &*store, &config, &of, options).await
     })?;
     if done.declined {
         tell!("Nothing was erased.");
-        return Ok(code);
+        return Ok(ExitCode::FAILURE);
     }
     // Audit entries have left the file by now. With --yes, the file is rewritten even if nothing was left to erase:
     // the tasks that ended long ago have left traces as well, and an earlier attempt may have failed.
@@ -87,7 +85,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         )?;
     }
     report(&config, &of, options, &done, rewrites);
-    Ok(code)
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn erase(

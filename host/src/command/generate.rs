@@ -7,7 +7,6 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// The options of `generate`.
 #[derive(Debug, Args)]
@@ -17,11 +16,9 @@ pub struct Options {
 }
 
 /// Writes the completions of all shells, and a man page for each command.
-pub fn run(_: &Flags, options: &Options, cli: Command) -> anyhow::Result<ExitCode> {
-    generate(&options.dir, cli).with_context(|| {
-        format!("cannot write the completions and man pages to {}", options.dir.display())
-    })?;
-    Ok(ExitCode::SUCCESS)
+pub fn run(_: &Flags, options: &Options, cli: Command) -> anyhow::Result<()> {
+    generate(&options.dir, cli)
+        .with_context(|| format!("cannot write the completions and man pages to {}", options.dir.display()))
 }
 
 fn generate(dir: &Path, mut cli: Command) -> std::io::Result<()> {

@@ -5,7 +5,6 @@ use super::table::{Column, list_or, object};
 use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
 use serde_json::json;
-use std::process::ExitCode;
 use toolyard_cli::{output, say};
 use toolyard_dispatch::{Caller, Dispatch, Grant, GrantFilter, GrantId, owner_name, visible};
 
@@ -72,34 +71,33 @@ impl Which {
 }
 
 /// Runs the chosen command.
-pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<()> {
     let config = operator::configured(flags)?;
     if !operator::has_store(&config, matches!(options.action, Action::List(_)))? {
-        return Ok(show(&[], &config, options.json));
+        show(&[], &config, options.json);
+        return Ok(());
     }
     operator::with_store(&config, async |dispatch, _| act(&dispatch, &config, options).await)
 }
 
-async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
+async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<()> {
+    let (access, operator) = (dispatch.access(), Caller::operator());
     match &options.action {
-        Action::List(which) => {
-            let found = dispatch.access().find_grants(&which.filter()).await?;
-            Ok(show(&found, config, options.json))
-        }
+        Action::List(which) => show(&access.find_grants(&which.filter()).await?, config, options.json),
         Action::Revoke { id: Some(id), .. } => {
             let unknown = || anyhow::anyhow!("no grant {id} in this store; `toolyard grants list` shows all");
             let id = GrantId::parse(id).ok_or_else(unknown)?;
-            let grant = dispatch.access().revoke_grant(&Caller::operator(), id).await?.ok_or_else(unknown)?;
-            Ok(revoked(&[grant], options.json))
+            let grant = access.revoke_grant(&operator, id).await?.ok_or_else(unknown)?;
+            say_revoked(&[grant], options.json);
         }
         Action::Revoke { id: None, which, .. } => {
-            let gone = dispatch.access().revoke_grants(&Caller::operator(), &which.filter()).await?;
-            Ok(revoked(&gone, options.json))
+            say_revoked(&access.revoke_grants(&operator, &which.filter()).await?, options.json);
         }
     }
+    Ok(())
 }
 
-fn revoked(grants: &[Grant], json: bool) -> ExitCode {
+fn say_revoked(grants: &[Grant], json: bool) {
     match grants {
         _ if json => grants.iter().for_each(|grant| output::json(object(&COLUMNS, grant))),
         [Grant { id, wanted, verdict, .. }] => {
@@ -107,10 +105,8 @@ fn revoked(grants: &[Grant], json: bool) -> ExitCode {
         }
         _ => say!("revoked {}", grants.len()),
     }
-    ExitCode::SUCCESS
 }
 
-fn show(grants: &[Grant], config: &Config, json: bool) -> ExitCode {
+fn show(grants: &[Grant], config: &Config, json: bool) {
     list_or(&COLUMNS, grants, json, format_args!("No grants in {}.", config.data.display()));
-    ExitCode::SUCCESS
 }

@@ -8,7 +8,6 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use toolyard_cli::say;
 use toolyard_trust::key::PrivateKey;
 
@@ -21,7 +20,7 @@ pub struct Options {
 }
 
 /// Makes the pair. Never replaces a file.
-pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<()> {
     let with = |extension: &str| {
         let mut path = options.output.clone().into_os_string();
         path.push(extension);
@@ -34,7 +33,7 @@ pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     write(&public, &key.public().to_pem(), 0o644)?;
     say!("wrote {} (keep it secret) and {} (publish it)", private.display(), public.display());
     say!("fingerprint {}", key.public().fingerprint());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {

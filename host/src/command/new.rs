@@ -3,7 +3,6 @@
 use crate::config::Flags;
 use clap::Args;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// The options of `new`.
 #[derive(Debug, Args)]
@@ -24,8 +23,7 @@ pub struct Options {
 }
 
 /// Writes the project, and prints the next steps.
-pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<()> {
     let Options { name, lang, engine, dir } = options;
-    toolyard_workshop::create(name, lang.as_deref(), engine.as_deref(), dir.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    toolyard_workshop::create(name, lang.as_deref(), engine.as_deref(), dir.as_deref())
 }

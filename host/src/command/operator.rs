@@ -46,10 +46,10 @@ pub fn has_store(config: &Config, lists: bool) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// If the store cannot be opened, or the error of `act`.
-pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
+pub fn with_store<T, F: Future<Output = anyhow::Result<T>>>(
     config: &Config,
     act: impl FnOnce(Arc<Dispatch>, Arc<dyn Backend>) -> F,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<T> {
     assemble::with_runtimes(|guests| async move {
         let store = open_store(config).await?;
         let dispatch = Dispatch::new(

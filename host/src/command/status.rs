@@ -122,17 +122,12 @@ impl Status {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     start_log(&config, "error")?;
-    let mut status = Status::default();
-    assemble::with_runtimes(|_| async {
-        status = ask(&config).await;
-        Ok(ExitCode::SUCCESS)
-    })?;
+    let mut status = assemble::with_runtimes(|_| async { Ok(ask(&config).await) })?;
     if config.store.is_seen_by_other_processes() && operator::has_store(&config, true)? {
-        let read = operator::with_store(&config, async |dispatch, _| {
-            status.tasks = Some(live_tasks(dispatch.tasks().await?).await?);
-            Ok(ExitCode::SUCCESS)
-        });
-        status.store_error = read.err().map(|error| format!("{error:#}"));
+        match operator::with_store(&config, async |dispatch, _| live_tasks(dispatch.tasks().await?).await) {
+            Ok(tasks) => status.tasks = Some(tasks),
+            Err(error) => status.store_error = Some(format!("{error:#}")),
+        }
     }
     match options.json {
         true => output::json(as_json(&config, &status)),
@@ -163,14 +158,9 @@ async fn ask(config: &Config) -> Status {
 
 /// The failed checks in an answer of `/readyz`.
 fn failed_checks(text: &str) -> Vec<String> {
-    #[derive(serde::Deserialize)]
-    struct Readiness {
-        failed: Vec<String>,
-    }
-    match serde_json::from_str::<Readiness>(text) {
-        Ok(readiness) => readiness.failed,
-        Err(_) => vec!["/readyz gives no JSON".to_owned()],
-    }
+    let answer: Value = serde_json::from_str(text).unwrap_or_default();
+    let failed = serde_json::from_value(answer["failed"].clone());
+    failed.unwrap_or_else(|_| vec!["/readyz gives no JSON".to_owned()])
 }
 
 async fn live_tasks(tasks: &Tasks) -> anyhow::Result<LiveTasks> {

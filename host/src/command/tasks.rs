@@ -159,18 +159,11 @@ async fn act(
                 }
             }
         }
-        Action::Cancel { id } | Action::Resume { id } => {
-            let (changed, done) = match &options.action {
-                Action::Cancel { .. } => (tasks.cancel_task(&operator, id).await, "cancelled"),
-                _ => (tasks.resume_task(&operator, id).await, "resumed"),
-            };
-            let task = changed.map_err(|fault| said(&fault, id))?;
-            if options.json {
-                output::json(task.view().render().as_str());
-            } else {
-                say!("{done} {id}");
-            }
-            Ok(ExitCode::SUCCESS)
+        Action::Cancel { id } => {
+            say_changed("cancelled", id, tasks.cancel_task(&operator, id).await, options.json)
+        }
+        Action::Resume { id } => {
+            say_changed("resumed", id, tasks.resume_task(&operator, id).await, options.json)
         }
         Action::Reencrypt(_) | Action::History(_) => {
             unreachable!("these are done with the store alone")
@@ -183,6 +176,21 @@ pub(super) fn said(fault: &Fault, id: &str) -> anyhow::Error {
         Fault::UnknownTask => anyhow::anyhow!("no task {id} in this store; `toolyard tasks list` shows all"),
         other => anyhow::anyhow!("{}", visible::line(&other.to_string())),
     }
+}
+
+/// Prints a task after a change. `word` names the change.
+pub(super) fn say_changed(
+    word: &str,
+    id: &str,
+    changed: Result<Task, Fault>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let task = changed.map_err(|fault| said(&fault, id))?;
+    match json {
+        true => output::json(task.view().render().as_str()),
+        false => say!("{word} {id}"),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list(all: &[Summary], config: &Config, json: bool) -> ExitCode {

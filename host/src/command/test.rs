@@ -7,8 +7,7 @@ use crate::signals::stop_signal;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use toolyard_dispatch::{Departure, DrainMode};
+use std::time::Instant;
 use toolyard_engine::QuickCode;
 use toolyard_workshop::{TestOptions, Tests};
 
@@ -62,7 +61,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let code = tests
             .run(&assembled.server.dispatch, &assembled.first_load().await.plugins, began, &stop)
             .await?;
-        assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
+        assembled.shut_down().await;
         Ok(code)
     })
 }

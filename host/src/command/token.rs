@@ -5,7 +5,6 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
-use std::process::ExitCode;
 use toolyard_cli::{bail_usage, output, say, tell};
 use toolyard_console::Role;
 use toolyard_dispatch::Timestamp;
@@ -38,7 +37,7 @@ pub struct Options {
 const PREFIX: &str = "toolyard_";
 
 /// Prints the token on stdout, and its configuration stanza on stderr.
-pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<()> {
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if !plain(&options.name) || options.name.len() > 64 {
         let name = &options.name;
@@ -60,7 +59,7 @@ pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let whom = if options.console { "person" } else { "client" };
     tell!("\nGive the token to the {whom}; it is not shown again. In toolyard.toml write:\n");
     output::tell_text(&stanza(options, &token));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn stanza(options: &Options, token: &str) -> String {

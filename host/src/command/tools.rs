@@ -14,12 +14,13 @@ use clap::Args;
 use heck::ToLowerCamelCase as _;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use std::time::Duration;
 use toolyard_cli::nearest::nearest;
 use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::{Catalog, OnClientTimeout, RawJson, TaskSupport, ToolSpec, visible};
 use toolyard_engine::{PluginReport, PluginState, Plugins};
 use toolyard_manifest::{Limits, Unit};
-use toolyard_trust::lock::Signer;
+use toolyard_trust::lock::{Entry, Signer};
 
 const COLUMNS: [Column<ToolSpec>; 9] = [
     Column::new("TOOL", "tool", |spec| spec.name().into()),
@@ -108,7 +109,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             let offers: Vec<String> = offers.into_iter().flatten().collect();
             say!("{}  {}", spec.plugin, visible::line(&offers.join("; ")));
         }
-        print_locked(&config, options.json)?;
+        print_locked(&config, options.json);
         Ok(print_refused(&snapshot.plugins, options.json))
     })
 }
@@ -126,73 +127,77 @@ fn print_tool(catalog: &Catalog, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// An entry of the lock file, and whether a new version waits.
+type Locked<'a> = (&'a Entry, bool);
+
+const fn locked_columns<'a>() -> [Column<Locked<'a>>; 4] {
+    [
+        Column::new("PLUGIN", "plugin", |(entry, _)| entry.file.as_str().into()),
+        Column::new("SOURCE", "source", |(entry, _)| entry.source.as_str().into()),
+        Column::new("SIGNER", "signer", |(entry, _)| match &entry.signer {
+            Signer::Key { fingerprint, .. } => fingerprint.as_str().into(),
+            Signer::Identity { identity, .. } => identity.as_str().into(),
+            Signer::None { .. } => "none".into(),
+        }),
+        Column::member("held", |(_, is_held)| (*is_held).into()),
+    ]
+}
+
 /// Prints the sources and the signers of the plugins that the lock file lists, and the versions that wait.
-fn print_locked(config: &Config, json: bool) -> anyhow::Result<()> {
+fn print_locked(config: &Config, json: bool) {
     if config.limits.lock == LockMode::Off {
-        return Ok(());
+        return;
     }
     // A lock file that cannot be read refuses the plugins, which says why.
-    let Ok(lock) = PluginFolder::read_only(&config.plugins).lock() else { return Ok(()) };
-    let mut table = table(&["PLUGIN", "SOURCE", "SIGNER"]);
-    let mut is_empty = true;
-    for entry in lock.entries() {
-        is_empty = false;
-        let signer = match &entry.signer {
-            Signer::Key { fingerprint, .. } => fingerprint.as_str(),
-            Signer::Identity { identity, .. } => identity,
-            Signer::None { .. } => "none",
-        };
-        let is_held = held::is_held(&config.data, &entry.file);
-        if json {
-            output::json(json!({
-                "plugin": entry.file, "source": entry.source, "signer": signer, "held": is_held,
-            }));
-            continue;
-        }
-        table.add_row([entry.file.as_str(), &entry.source, signer]);
-        if is_held {
-            let name = stem(&entry.file);
-            tell!("held: a new version of {name} waits; `toolyard accept {name}` takes it");
-        }
+    let Ok(lock) = PluginFolder::read_only(&config.plugins).lock() else { return };
+    let rows: Vec<Locked<'_>> =
+        lock.entries().map(|entry| (entry, held::is_held(&config.data, &entry.file))).collect();
+    if json {
+        return table::list(&locked_columns(), &rows, true);
     }
-    if !json && !is_empty {
-        say!("\n{table}");
+    for (entry, _) in rows.iter().filter(|(_, is_held)| *is_held) {
+        let name = stem(&entry.file);
+        tell!("held: a new version of {name} waits; `toolyard accept {name}` takes it");
     }
-    Ok(())
+    if !rows.is_empty() {
+        say!("\n{}", table::of_rows(&locked_columns(), &rows));
+    }
+}
+
+/// A tool, and the terms of its hand-off: after which time, and the fate of a call whose client gives up. Else why its
+/// calls are never handed off.
+type HandOff<'a> = (&'a ToolSpec, Result<(Duration, OnClientTimeout), &'static str>);
+
+const fn hand_off_columns<'a>() -> [Column<HandOff<'a>>; 5] {
+    [
+        Column::new("TOOL", "tool", |(spec, _)| spec.name().into()),
+        Column::new("TASKS", "taskSupport", |(spec, _)| spec.task_support.as_str().into()),
+        Column::shown("HANDED OFF", |(_, terms)| match terms {
+            Ok((after, _)) => format!("after {after:?}").into(),
+            Err(why) => format!("never: {why}").into(),
+        }),
+        Column::member("handedOffAfterMs", |(_, terms)| {
+            terms.ok().map(|(after, _)| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)).into()
+        }),
+        Column::new("ON CLIENT TIMEOUT", "onClientTimeout", |(_, terms)| {
+            json!(terms.ok().map(|(_, on_client_timeout)| on_client_timeout))
+        }),
+    ]
 }
 
 /// Prints when a call of each tool is handed off, if its client knows no tasks.
 fn print_bridge(catalog: &Catalog, config: &Config, json: bool) {
-    let mut table = table(&["TOOL", "TASKS", "HANDED OFF", "ON CLIENT TIMEOUT"]);
-    for tool in catalog.tools() {
-        let spec = tool.spec();
-        let bridge = config.bridge.as_ref().filter(|_| config.limits.tasks);
-        let bridge = bridge.filter(|_| spec.task_support != TaskSupport::Forbidden);
-        let after = bridge.map(|bridge| spec.bridge_after.unwrap_or(bridge.after));
-        let on_timeout =
-            bridge.map(|bridge| match spec.on_client_timeout.unwrap_or(bridge.on_client_timeout) {
-                OnClientTimeout::Keep => "keep",
-                OnClientTimeout::Stop => "stop",
-            });
-        let support = spec.task_support.as_str();
-        if json {
-            output::json(json!({
-                "tool": spec.name(), "taskSupport": support,
-                "handedOffAfterMs": after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
-                "onClientTimeout": on_timeout,
-            }));
-            continue;
-        }
-        let when = match (after, config.bridge.is_some() && config.limits.tasks) {
-            (Some(after), _) => format!("after {after:?}"),
-            (None, true) => "never: its task support is forbidden".to_owned(),
-            (None, false) => "never: the bridge is off".to_owned(),
-        };
-        table.add_row([spec.name(), support, &when, on_timeout.unwrap_or_default()]);
-    }
-    if !json {
-        say!("{table}");
-    }
+    let bridge = config.bridge.as_ref().filter(|_| config.limits.tasks);
+    let terms = |spec: &ToolSpec| match bridge {
+        None => Err("the bridge is off"),
+        Some(_) if spec.task_support == TaskSupport::Forbidden => Err("its task support is forbidden"),
+        Some(bridge) => Ok((
+            spec.bridge_after.unwrap_or(bridge.after),
+            spec.on_client_timeout.unwrap_or(bridge.on_client_timeout),
+        )),
+    };
+    let rows: Vec<HandOff<'_>> = catalog.tools().map(|tool| (tool.spec(), terms(tool.spec()))).collect();
+    table::list(&hand_off_columns(), &rows, json);
 }
 
 /// Prints the plugins that are not loaded or left out, with the reasons.

@@ -12,7 +12,7 @@ use clap::Args;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_cli::{output, say, tell};
-use toolyard_engine::{Engine, LOCK_FILE, MAX_PROVENANCE_BYTES, provenance_file};
+use toolyard_engine::{Engine, LOCK_FILE};
 use toolyard_trust::Digest;
 use toolyard_trust::lock::{Entry, Signer};
 
@@ -105,7 +105,7 @@ async fn compare(
         finding.problems.push(why.to_string());
         return Ok(finding);
     }
-    let provenance = folder.read(&provenance_file(&entry.file), MAX_PROVENANCE_BYTES)?;
+    let provenance = folder.provenance(&entry.file)?;
     if let Err(why) = entry.check_signature(provenance.as_deref(), &config.signers) {
         finding.problems.push(why.to_string());
     }

@@ -5,7 +5,6 @@ use crate::config::Flags;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use toolyard_cli::replace::{readable, replace};
 use toolyard_cli::{bail_usage, read, say};
 use toolyard_workshop::contract::{self, WIT, WORLD};
@@ -34,7 +33,7 @@ enum Bindings {
 }
 
 /// Writes the files.
-pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+pub fn run(_: &Flags, options: &Options) -> anyhow::Result<()> {
     let files = match options.lang {
         None => WIT.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).to_vec(),
         Some(Bindings::C) => {
@@ -67,5 +66,5 @@ pub fn run(_: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         replace(&path, &bytes, readable()).with_context(|| format!("cannot write {}", path.display()))?;
         say!("{}", path.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -16,9 +16,11 @@ use toolyard_transport::auth::{
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Auth {
     resource: Option<String>,
+    /// Whether other machines may call without a token.
     #[serde(default)]
-    anonymous_on_network: bool,
-    leeway: Option<Written<Duration>>,
+    pub anonymous_on_network: bool,
+    #[serde(default, deserialize_with = "duration")]
+    leeway: Option<Duration>,
     #[serde(default)]
     scopes: Vec<String>,
     #[serde(default)]
@@ -61,25 +63,15 @@ struct Issuer {
     algorithms: Option<Vec<String>>,
 }
 
-/// A value that is written as in the flat settings.
-#[derive(Debug, Clone, Copy)]
-struct Written<T>(T);
-
-impl<'de> Deserialize<'de> for Written<Duration> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Duration::read(&String::deserialize(from)?).map(Self).map_err(serde::de::Error::custom)
-    }
+/// Reads a duration that is written as in the flat settings.
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Duration::read(&String::deserialize(from)?).map(Some).map_err(serde::de::Error::custom)
 }
 
 /// The default tolerance for the clocks of issuers.
 const LEEWAY: Duration = Duration::from_secs(60);
 
 impl Auth {
-    /// Whether other machines may call without a token.
-    pub const fn anonymous_on_network(&self) -> bool {
-        self.anonymous_on_network
-    }
-
     /// The settings of the transport. Relative file names start at `base`.
     ///
     /// # Errors
@@ -117,7 +109,7 @@ impl Auth {
         }
         Ok(AuthSettings {
             resource,
-            leeway: self.leeway.map_or(LEEWAY, |leeway| leeway.0),
+            leeway: self.leeway.unwrap_or(LEEWAY),
             scopes: self.scopes,
             required_scopes: self.required_scopes,
             tokens,

@@ -6,7 +6,7 @@ use super::value::Value as _;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use std::time::Duration;
-use toolyard_dispatch::{BridgeSettings, BridgedClient, ClientPattern};
+use toolyard_dispatch::{BridgeSettings, BridgedClient, ClientPattern, OnClientTimeout};
 
 /// The longest wait of a `task_wait` for clients that no row names. Many clients give up after a minute.
 const MAX_WAIT: Duration = Duration::from_secs(55);
@@ -44,14 +44,7 @@ struct ClientRow {
     name: String,
     after: Option<String>,
     wait: Option<String>,
-    on_disconnect: Option<OnDisconnect>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum OnDisconnect {
-    Keep,
-    Stop,
+    on_disconnect: Option<OnClientTimeout>,
 }
 
 impl BridgeTables {
@@ -111,7 +104,7 @@ impl ClientRow {
             name: pattern(&self.name).context("`name`")?,
             after: time("after", &self.after)?,
             wait: time("wait", &self.wait)?,
-            keeps_on_disconnect: self.on_disconnect == Some(OnDisconnect::Keep),
+            keeps_on_disconnect: self.on_disconnect == Some(OnClientTimeout::Keep),
         })
     }
 }

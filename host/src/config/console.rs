@@ -2,8 +2,8 @@
 
 use super::limits::Limits;
 use super::resolve_localhost;
-use super::value::hex_bytes;
-use anyhow::{Context as _, bail, ensure};
+use super::value::{Value as _, hex_bytes};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use toolyard_console::{ConsoleUser, Role};
@@ -85,7 +85,9 @@ impl ConsoleTables {
                  log in; there is none (`toolyard token NAME --console` makes one)"
             );
         }
-        Ok(Console { listen, names, users, capture: parse_capture(capture)? })
+        let capture = capture.map_or(Ok(Capture::default()), Capture::read);
+        let capture = capture.map_err(|expected| anyhow!("`console.capture`: {expected}"))?;
+        Ok(Console { listen, names, users, capture })
     }
 }
 
@@ -126,14 +128,5 @@ fn parse_listen(text: Option<&str>, on_network: bool) -> anyhow::Result<ConsoleL
                 )
             }
         },
-    }
-}
-
-fn parse_capture(text: Option<&str>) -> anyhow::Result<Capture> {
-    match text {
-        Some("off") => Ok(Capture::Off),
-        None | Some("errors") => Ok(Capture::Errors),
-        Some("all") => Ok(Capture::All),
-        Some(text) => bail!("`console.capture`: expected off, errors or all, not `{text}`"),
     }
 }

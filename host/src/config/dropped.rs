@@ -2,38 +2,22 @@
 //! the reason, so that no operator relies on a limit that does not hold.
 
 use super::Config;
-use std::fmt;
-
-/// A key that no longer exists.
-#[derive(Debug, Clone, Copy)]
-pub struct DroppedKey {
-    /// The key, as it stood in `toolyard.toml`.
-    pub key: &'static str,
-    /// The behavior of the host in its place; follows "is no longer a setting:".
-    pub instead: &'static str,
-}
-
-impl fmt::Display for DroppedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no longer a setting: {}; remove the key", self.key, self.instead)
-    }
-}
 
 /// Whether a key of this name was dropped.
 pub fn is_dropped(key: &str) -> bool {
-    TABLE.iter().any(|dropped| dropped.key == key)
+    TABLE.iter().any(|(dropped, _)| *dropped == key)
 }
 
 impl Config {
-    /// The dropped keys that this configuration names, each with the file, variable or flag.
-    pub fn dropped_keys(&self) -> impl Iterator<Item = (&'static DroppedKey, &str)> {
-        TABLE.iter().filter_map(|dropped| Some((dropped, &*self.set.get(dropped.key)?.place)))
+    /// The dropped keys that this configuration names: the key, the behavior of the host in its place, and the file,
+    /// variable or flag.
+    pub fn dropped_keys(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        TABLE.iter().filter_map(|(key, instead)| Some((*key, *instead, &*self.set.get(*key)?.place)))
     }
 
     /// Logs a warning for each dropped key.
     pub fn warn_of_dropped_keys(&self) {
-        for (dropped, origin) in self.dropped_keys() {
-            let DroppedKey { key, instead } = dropped;
+        for (key, instead, origin) in self.dropped_keys() {
             tracing::warn!(
                 event = "config.key_dropped",
                 key,
@@ -47,8 +31,8 @@ impl Config {
 
 macro_rules! dropped {
     ($($key:literal: $instead:literal,)*) => {
-        /// All dropped keys.
-        pub const TABLE: &[DroppedKey] = &[$(DroppedKey { key: $key, instead: $instead },)*];
+        /// All dropped keys, each with the behavior of the host in its place, which follows "is no longer a setting:".
+        pub const TABLE: &[(&str, &str)] = &[$(($key, $instead),)*];
     };
 }
 

@@ -71,8 +71,7 @@ fn a_3_other_machines_may_call_only_with_tokens_or_by_name() {
 #[test]
 fn a_configuration_with_a_dropped_key_is_valid_and_names_it_in_a_warning() {
     let mut keys = BTreeSet::new();
-    for dropped in dropped::TABLE {
-        let key = dropped.key;
+    for &(key, instead) in dropped::TABLE {
         assert!(keys.insert(key), "{key} is in the table twice");
         assert!(!TABLE.iter().any(|row| row.key == key) && !PLAIN_KEYS.contains(&key), "{key} is gone");
         let (table, name) = key.split_once('.').expect("a table and a name");
@@ -85,11 +84,10 @@ fn a_configuration_with_a_dropped_key_is_valid_and_names_it_in_a_warning() {
         raw.take_environment(|name| (name == variable).then(|| "1s".to_owned())).expect(key);
         let by_variable = raw.resolve(&folders(), None, Path::new("/base")).expect(key);
         for (config, origin) in [(in_file, ""), (by_flag, "--set"), (by_variable, &*variable)] {
-            let wanted =
-                format!("{origin}: `{key}` is no longer a setting: {}; remove the key", dropped.instead);
+            let wanted = format!("{origin}: `{key}` is no longer a setting: {instead}; remove the key");
             assert_eq!(crate::start_checks::warnings(&config), [wanted]);
         }
-        for named in dropped.instead.split('`').skip(1).step_by(2) {
+        for named in instead.split('`').skip(1).step_by(2) {
             let is_limit = named.strip_prefix("limits.").is_some_and(|limit| {
                 format!("guest.{limit}") == key
                     && toolyard_manifest::Limits::ROWS.iter().any(|row| row.key == limit)

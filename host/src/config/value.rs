@@ -4,7 +4,7 @@ use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::path::PathBuf;
 use std::time::Duration;
-use toolyard_dispatch::{OnClientTimeout, OutputSchemas, Rate};
+use toolyard_dispatch::{Capture, OnClientTimeout, OutputSchemas, Rate};
 use toolyard_trust::policy::Requirement;
 
 /// A kind of value.
@@ -207,6 +207,7 @@ words! {
     LogFormat: "text or json" = "text" => Text, "json" => Json;
     OnClientTimeout: "keep or stop" = "keep" => Keep, "stop" => Stop;
     OutputSchemas: "union or drop" = "union" => Union, "drop" => Drop;
+    Capture: "off, errors or all" = "off" => Off, "errors" => Errors, "all" => All;
     LockMode: "auto, enforce or off" = "auto" => Auto, "enforce" => Enforce, "off" => Off;
     Requirement: "none, first-use or always" = "none" => None, "first-use" => FirstUse, "always" => Always;
     AuditTo: "auto, file, stderr or off" = "auto" => Auto, "file" => File, "stderr" => Stderr, "off" => Off;

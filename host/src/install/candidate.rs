@@ -91,13 +91,14 @@ pub fn verify(
         if !signatures.is_empty() {
             tell!("toolyard: {source} is signed; --key FILE with the publisher's key pins the signer");
         }
-        let signer = Signer::None { accepted: today() };
+        // The date of today, in UTC.
+        let accepted = SystemClock.now().to_string().chars().take(10).collect();
         let provenance = manifest.map(|manifest| Provenance {
             manifest: Some(manifest),
             signatures: Vec::new(),
             keys: Vec::new(),
         });
-        return Ok(Verified { signer, provenance });
+        return Ok(Verified { signer: Signer::None { accepted }, provenance });
     }
     let signer = Keys(keys.clone()).verify(&fetched.subject(), signatures);
     let fingerprint = signer.with_context(|| match pinned_key {
@@ -115,11 +116,6 @@ pub fn verify(
         bail!("{source}: its OCI manifest and its signatures are too large to keep beside it");
     }
     Ok(Verified { signer: Signer::Key { fingerprint, file }, provenance: Some(provenance) })
-}
-
-/// The date of today, in UTC.
-pub fn today() -> String {
-    SystemClock.now().to_string().chars().take(10).collect()
 }
 
 /// The entry of a component for the lock file. `report` is of the component with its manifest.

@@ -4,12 +4,13 @@
 use crate::spinner::Spinner;
 use anyhow::{Context as _, bail};
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_cli::{read, replace, tell};
+use toolyard_cli::read::{self, if_exists};
+use toolyard_cli::{replace, tell};
 use toolyard_engine::{
     COMMITTED_FOLDER, CheckReport, Engine, FolderStep, LOCK_FILE, LoadError, MAX_LOCK_BYTES,
     MAX_PROVENANCE_BYTES, MAX_STEPS_BYTES, Refusal, STEPS_FILE, provenance_file,
@@ -171,12 +172,9 @@ impl PluginFolder {
     /// If it cannot be listed.
     pub fn components(&self) -> anyhow::Result<Vec<String>> {
         let cannot = || format!("cannot list the plugin folder {}", self.path.display());
-        let entries = match fs::read_dir(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.with_context(cannot)?,
-        };
+        let entries = if_exists(fs::read_dir(&self.path)).with_context(cannot)?;
         let mut names = Vec::new();
-        for entry in entries {
+        for entry in entries.into_iter().flatten() {
             let name = entry.with_context(cannot)?.file_name();
             let name = name.to_str().filter(|name| !name.starts_with(['.', '~', '#']));
             names.extend(name.and_then(|name| name.strip_suffix(".wasm")).map(str::to_owned));
@@ -199,11 +197,7 @@ impl PluginFolder {
     /// If it cannot be read, or is larger than `most` bytes.
     pub fn read(&self, name: &str, most: u64) -> anyhow::Result<Option<Vec<u8>>> {
         let path = self.path.join(name);
-        match read::bytes(&path, most) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-        }
+        if_exists(read::bytes(&path, most)).with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Makes a change: after a crash at any moment, all of it happens or none of it.
@@ -282,24 +276,23 @@ impl PluginFolder {
     }
 
     fn remove_checked(&self) -> io::Result<()> {
-        CHECKED.iter().try_for_each(|file| unless_missing(fs::remove_file(self.path.join(file))))
+        CHECKED.iter().try_for_each(|file| if_exists(fs::remove_file(self.path.join(file))).map(drop))
     }
 
     /// Moves the files of a committed change to their names. It can be repeated.
     fn finish(&self) -> io::Result<()> {
         let committed = self.path.join(COMMITTED);
-        let steps = match read::bytes(&committed.join(STEPS_FILE), MAX_STEPS_BYTES) {
-            Ok(bytes) => serde_json::from_slice::<Vec<FolderStep>>(&bytes)?,
+        let Some(steps) = if_exists(read::bytes(&committed.join(STEPS_FILE), MAX_STEPS_BYTES))? else {
             // The list goes first when the folder is removed, so all its steps were taken.
-            Err(error) if error.kind() == ErrorKind::NotFound => return remove_folder(&committed),
-            Err(error) => return Err(error),
+            return remove_folder(&committed);
         };
+        let steps: Vec<FolderStep> = serde_json::from_slice(&steps)?;
         // A user who may write to the folder must not choose files elsewhere.
         check_names(steps.iter().map(|step| step.file.as_str()))?;
         for (index, FolderStep { file, is_written }) in steps.iter().enumerate() {
             let to = self.path.join(file);
             // A missing file was moved or removed before a crash.
-            unless_missing(match is_written {
+            if_exists(match is_written {
                 true => fs::rename(committed.join(file), &to),
                 false => fs::remove_file(&to),
             })?;
@@ -347,15 +340,7 @@ fn check_names<'a>(mut names: impl Iterator<Item = &'a str>) -> io::Result<()> {
 }
 
 fn remove_folder(path: &Path) -> io::Result<()> {
-    unless_missing(fs::remove_dir_all(path))
-}
-
-/// The outcome of a change of a file. A file that does not exist is no error.
-fn unless_missing(changed: io::Result<()>) -> io::Result<()> {
-    match changed {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    if_exists(fs::remove_dir_all(path)).map(drop)
 }
 
 /// A place at which a test stops this process.

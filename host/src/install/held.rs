@@ -6,9 +6,9 @@ use crate::config::Config;
 use crate::lock_file::stem;
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use toolyard_cli::read::if_exists;
 use toolyard_cli::replace;
 use toolyard_registry::layout;
 use toolyard_registry::reference::Source;
@@ -42,11 +42,7 @@ pub fn hold(config: &Config, name: &str, fetched: &Fetched) -> anyhow::Result<()
 pub fn find(config: &Config, name: &str, source: &str) -> anyhow::Result<Option<Fetched>> {
     let path = path(config, name);
     let cannot = || format!("cannot read {}", path.display());
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(cannot),
-    };
+    let Some(file) = if_exists(File::open(&path)).with_context(cannot)? else { return Ok(None) };
     let artifact = layout::read(file, config.limits.component.as_u64()).with_context(cannot)?;
     let is_oci = matches!(source.parse(), Ok(Source::Oci(_) | Source::Layout(_)));
     Ok(Some(Fetched { source: source.to_owned(), artifact, is_oci }))
@@ -58,10 +54,8 @@ pub fn find(config: &Config, name: &str, source: &str) -> anyhow::Result<Option<
 /// If it cannot be removed.
 pub fn forget(config: &Config, name: &str) -> anyhow::Result<bool> {
     let path = path(config, name);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true).with_context(|| format!("cannot remove {}", path.display())),
-    }
+    let removed = if_exists(fs::remove_file(&path));
+    Ok(removed.with_context(|| format!("cannot remove {}", path.display()))?.is_some())
 }
 
 /// Whether a version of the plugin with this component waits.

@@ -17,6 +17,17 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
+/// The outcome of an operation on a file; `None` if there is no such file.
+///
+/// # Errors
+/// Every other error of the operation.
+pub fn if_exists<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
+}
+
 /// Reads a regular file of at most this many bytes.
 ///
 /// # Errors

@@ -1,10 +1,12 @@
 //! The checks of `toolyard doctor`: functions from facts to findings.
 
 use crate::environment::System;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// The weight of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Something does not work.
     Error,
@@ -22,7 +24,7 @@ impl Severity {
 }
 
 /// A problem, and the way to solve it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The weight of the finding.
     pub severity: Severity,
@@ -271,13 +273,5 @@ pub fn to_text(findings: &[Finding]) -> String {
 /// The findings for programs.
 pub fn to_json(findings: &[Finding]) -> serde_json::Value {
     let has_errors = findings.iter().any(|finding| finding.severity == Severity::Error);
-    let findings = findings.iter().map(|finding| {
-        serde_json::json!({
-            "severity": finding.severity.name(),
-            "subject": finding.subject,
-            "problem": finding.problem,
-            "remedy": finding.remedy,
-        })
-    });
-    serde_json::json!({ "ok": !has_errors, "findings": findings.collect::<Vec<_>>() })
+    serde_json::json!({ "ok": !has_errors, "findings": findings })
 }

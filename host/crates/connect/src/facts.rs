@@ -38,15 +38,18 @@ pub struct HostFacts<'a> {
 
 /// Looks at this machine. `host` is the configuration, or the reason why it is not valid.
 pub fn gather(environment: &Environment, version: &str, host: Result<HostFacts<'_>, String>) -> Facts {
+    let shown =
+        |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
+    let own = host.as_ref().ok();
     let mut facts = Facts {
         system: environment.system,
         version: version.to_owned(),
-        configuration: None,
         unreadable: Vec::new(),
         entries: Vec::new(),
-        plugins: None,
-        data: None,
-        listen: None,
+        plugins: own.map(|own| (shown(own.plugins), folder_state(own.plugins))),
+        data: own.map(|own| (shown(own.data), data_folder(own.data, own.may_data_be_open))),
+        listen: own.map(|own| (own.listen.to_string(), port_state(own.listen))),
+        configuration: host.err(),
     };
     for client in &CLIENTS {
         let [user, project] = [false, true].map(|is_project| client.file(environment, is_project).ok());
@@ -55,17 +58,6 @@ pub fn gather(environment: &Environment, version: &str, host: Result<HostFacts<'
             if let Some(file) = file.as_deref().filter(|_| !is_project || user != project) {
                 add_entries(&mut facts, client, environment, file, is_project);
             }
-        }
-    }
-    match host {
-        Err(reason) => facts.configuration = Some(reason),
-        Ok(host) => {
-            let shown = |path: &Path| {
-                std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
-            };
-            facts.plugins = Some((shown(host.plugins), folder_state(host.plugins)));
-            facts.data = Some((shown(host.data), data_folder(host.data, host.may_data_be_open)));
-            facts.listen = Some((host.listen.to_string(), port_state(host.listen)));
         }
     }
     facts

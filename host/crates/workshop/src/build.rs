@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
+use toolyard_cli::read::if_exists;
 use toolyard_cli::replace::{readable, replace};
 use toolyard_cli::{INTERRUPTED, say};
 use toolyard_dispatch::visible;
@@ -165,11 +166,7 @@ pub async fn make(
 /// Replaces a file by renaming, if the new one differs. Returns its size, and whether it differed. `None` if
 /// there is no new file.
 fn place(made: &Path, shipped: &Path) -> std::io::Result<Option<(u64, bool)>> {
-    let bytes = match std::fs::read(made) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(bytes) = if_exists(std::fs::read(made))? else { return Ok(None) };
     let size = bytes.len() as u64;
     if std::fs::read(shipped).is_ok_and(|former| former == bytes) {
         return Ok(Some((size, false)));
