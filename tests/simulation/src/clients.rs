@@ -85,6 +85,22 @@ pub struct Reached {
 }
 
 impl Reached {
+    /// Sends a call, and waits for the reply.
+    pub(crate) async fn send(
+        &self,
+        caller: &Caller,
+        (tool, arguments, ttl): (&str, RawJson, Option<u64>),
+        terms: Terms,
+        stop: Arc<Stop>,
+        channel: Arc<dyn ClientChannel>,
+    ) -> Result<CallReply, Fault> {
+        let task = ttl.map(|ttl| Ok(RequestedTtl::Milliseconds(ttl)));
+        let params = CallParams { name: tool.to_owned(), arguments, task, progress_token: None, trace: None };
+        let task_channel = channel.clone();
+        let call = ToolCall { params, terms, stop, channel, task_channel, rate_key: RateKey::Local };
+        self.dispatch.call(caller, call).await
+    }
+
     /// Calls a tool.
     pub async fn call(self, wanted: Wanted) {
         let Wanted { client, tool, arguments, ttl, retry, leaves, gives_up } = wanted;
@@ -94,24 +110,12 @@ impl Reached {
         if gives_up {
             stop.set();
         }
-        let call = ToolCall {
-            params: CallParams {
-                name: tool.to_owned(),
-                arguments: RawJson::trusted(arguments.clone()),
-                task: ttl.map(|ttl| Ok(RequestedTtl::Milliseconds(ttl))),
-                progress_token: None,
-                trace: None,
-            },
-            terms: match client {
-                STATELESS => Terms::Stateless { tasks: true, bridge: None, retry },
-                _ => Terms::Sessions { has_tasks: true, bridge: None },
-            },
-            stop,
-            channel: channel.clone(),
-            task_channel: channel,
-            rate_key: RateKey::Local,
+        let terms = match client {
+            STATELESS => Terms::Stateless { tasks: true, bridge: None, retry },
+            _ => Terms::Sessions { has_tasks: true, bridge: None },
         };
-        let reply = self.dispatch.call(&caller(client), call).await;
+        let call = (tool, RawJson::trusted(arguments.clone()), ttl);
+        let reply = self.send(&caller(client), call, terms, stop, channel).await;
         let mut created = None;
         {
             let mut seen = self.world.see();

@@ -1,6 +1,7 @@
 //! Native tools that replace guests. Each follows a script that depends on its arguments alone, so a second
 //! attempt does the same. Those whose tasks resume are in [`crate::saga`].
 
+use crate::bridge::promises::{self, Promises};
 use crate::dice::Dice;
 use crate::saga;
 use crate::time::HostClock;
@@ -66,6 +67,16 @@ fn script(arguments: &RawJson) -> Vec<Step> {
     steps
 }
 
+/// The script of a call by a client without tasks: its arguments are the duration and the manner of the run.
+fn bridge_script(arguments: &RawJson) -> Vec<Step> {
+    let wait = Step::Wait(number(arguments, "time"));
+    match number(arguments, "manner") {
+        1 => vec![Step::BeginTask, wait],
+        2 => vec![wait, Step::Fail],
+        _ => vec![wait],
+    }
+}
+
 /// A question with an empty form; the key selects it.
 pub fn question(key: u64) -> AskedQuestion {
     let params = format!(r#"{{"message":"{key}?","requestedSchema":{{"type":"object","properties":{{}}}}}}"#);
@@ -91,6 +102,16 @@ pub fn tools(
             tool.runs_with(move |arguments, context| run(world.clone(), host, arguments, context))
         })
         .collect()
+}
+
+/// The tools of a host whose clients know no tasks.
+pub(crate) fn bridge_tools(world: &World, host: usize, promises: Promises) -> Vec<Arc<dyn Tool>> {
+    let tools = promises::TOOLS.iter().map(|tool| {
+        let world = world.clone();
+        let tool = new_tool(tool.name, promises.durability(tool), None).task_support(tool.support);
+        tool.runs_with(move |arguments, context| run(world.clone(), host, arguments, context))
+    });
+    tools.collect()
 }
 
 fn new_tool(name: &str, durability: Durability, inline_for: Option<Duration>) -> Native {
@@ -123,7 +144,10 @@ fn saga(
 async fn run(world: World, host: usize, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {
     let number = world.see().runs.begin(host, number(&arguments, "call"));
     let run = Running { world: &world, number, context: &*context, task: context.info() };
-    run.play(&script(&arguments)).await
+    let call = world.see().bridge.number_in(&run.task.client_capabilities);
+    let Some(call) = call else { return run.play(&script(&arguments)).await };
+    world.see().bridge.begins(call, run.task.attempt, run.task.task.is_some());
+    run.play(&bridge_script(&arguments)).await
 }
 
 struct Running<'a> {
@@ -135,7 +159,11 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.world.see().runs.run_mut(self.number).is_going_on = false;
+        let mut seen = self.world.see();
+        seen.runs.run_mut(self.number).is_going_on = false;
+        if let Some(call) = seen.bridge.number_in(&self.task.client_capabilities) {
+            seen.bridge.run_ends(call);
+        }
     }
 }
 

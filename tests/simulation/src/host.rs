@@ -2,11 +2,12 @@
 //! host loses its runtime with everything in it, and the store gets no message. A paused host does not run,
 //! and finds on waking that time has passed.
 
+use crate::bridge::promises::{Fault, Promises};
 use crate::clients::{Anywhere, Reached};
 use crate::dice::Dice;
 use crate::guests;
 use crate::ledger::ATTEMPTS;
-use crate::link::Link;
+use crate::link::{Link, Weather};
 use crate::time::{HostClock, StoreClock};
 use crate::trace::Observed as _;
 use crate::world::World;
@@ -25,6 +26,9 @@ use uuid::Uuid;
 pub const SLOTS: u32 = 4;
 /// The most of them for one owner.
 pub const SLOTS_OF_OWNER: usize = 3;
+
+/// How long a process that has shut down still delivers replies.
+const LAST_REPLIES: Duration = Duration::from_millis(100);
 
 /// Few slots, so that tasks wait, and times that pass within a simulation.
 const SETTINGS: Settings = Settings {
@@ -47,8 +51,8 @@ const SETTINGS: Settings = Settings {
     ..toolyard_kit::SETTINGS
 };
 
-/// The parts of a host process that every simulation has.
-pub struct Machine {
+/// A host process.
+pub struct Process {
     // First, so that running work is dropped before the parts that it uses.
     runtime: Runtime,
     /// The application.
@@ -56,73 +60,9 @@ pub struct Machine {
     /// The clocks of the process.
     pub clock: Arc<HostClock>,
     stop: CancellationToken,
-}
-
-impl Machine {
-    /// Starts an application on a runtime of its own. Half of the hosts recover tasks at once, like `serve`; the
-    /// others do at the first request about a task, like other commands.
-    #[must_use]
-    pub fn start(
-        settings: Settings,
-        (now, wrong_by): (i64, i64),
-        dice: &mut Dice,
-        stores: impl FnOnce(&Arc<HostClock>, &mut Dice) -> Stores,
-        tools: impl FnOnce(&Arc<HostClock>) -> Vec<Arc<dyn Tool>>,
-    ) -> Self {
-        let runtime =
-            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
-        let clock = Arc::new(HostClock::new(runtime.handle(), now, wrong_by));
-        let stores = stores(&clock, dice);
-        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.roll(), 2))));
-        let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, runtime.handle().clone());
-        let stop = CancellationToken::new();
-        let machine = Self { runtime, dispatch, clock, stop };
-        machine.publish(tools(&machine.clock));
-        machine.spawn(machine.dispatch.clone().keep_time(machine.stop.clone()));
-        machine.spawn(machine.dispatch.clone().keep_lease(machine.stop.clone()));
-        if dice.percent(50) {
-            let dispatch = machine.dispatch.clone();
-            machine.spawn(async move { dispatch.recover_now().await });
-        }
-        machine
-    }
-
-    /// Offers these tools from now on.
-    pub fn publish(&self, tools: Vec<Arc<dyn Tool>>) {
-        self.dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
-    }
-
-    /// Starts an action of a client on this host.
-    pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(does);
-    }
-
-    /// Runs it for this many milliseconds.
-    pub fn drive(&self, time: u64) {
-        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(time)).await });
-    }
-
-    /// Starts its shutdown. The returned value is the number of tasks that it left, once it is done.
-    pub fn drain(&self, grace: Duration, mode: DrainMode) -> Arc<Mutex<Option<usize>>> {
-        let done = Arc::new(Mutex::new(None));
-        let (dispatch, stop, is_done) = (self.dispatch.clone(), self.stop.clone(), done.clone());
-        self.spawn(async move {
-            let drained = dispatch.drain(grace, mode).await;
-            // Services end with the application that they serve.
-            stop.cancel();
-            *is_done.lock().expect("no thread panics here") = Some(drained.handed_over);
-        });
-        done
-    }
-}
-
-/// A host process.
-pub struct Process {
-    // First, as in the machine.
-    /// Its runtime, application and clocks.
-    pub machine: Machine,
     /// Its link to the store.
     pub link: Arc<StoreProxy<Link>>,
+    node: Arc<MemoryStore>,
     /// The component that its tools come from.
     component: Digest,
     /// Set while it shuts down; inside, the number of tasks that it left, once it is done.
@@ -148,38 +88,76 @@ pub struct Shared {
     pub store: MemoryStore,
     /// Its clock.
     pub store_clock: Arc<StoreClock>,
+    /// The promises to clients without tasks; `None` if all clients know tasks.
+    pub(crate) bridge: Option<Promises>,
 }
 
 impl Process {
-    /// Starts a host, which lacks the tool `without`, if any.
+    /// Starts an application on a runtime of its own. Half of the hosts recover tasks at once, like `serve`; the
+    /// others do at the first request about a task, like other commands.
     #[must_use]
-    pub fn start(shared: &Shared, host: usize, now: i64, dice: &mut Dice, without: Option<usize>) -> Self {
+    pub fn start(shared: &Shared, host: usize, now: i64, dice: &mut Dice) -> Self {
+        let Shared { world, store, store_clock, bridge } = shared;
+        let (settings, weather) = match bridge {
+            Some(promises) => {
+                let lost = (promises.fault == Fault::IndexLost).then_some("list");
+                (promises.settings(), Weather { slow: promises.slow, delay: 40, lost, ..Weather::CALM })
+            }
+            None => (SETTINGS, Weather::CALM),
+        };
         let wrong_by = match dice.below(8) {
+            _ if bridge.is_some() => 0,
             0 => dice.within(0, 60_000) as i64 - 30_000,
             1..4 => dice.within(0, 200) as i64 - 100,
             _ => 0,
         };
+        let runtime =
+            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let clock = Arc::new(HostClock::new(runtime.handle(), now, wrong_by));
+        let node = Arc::new(store.node());
+        let clocks = (clock.clone(), store_clock.clone());
+        let link = Link::new(world, host, clocks, Dice::new(dice.roll(), 1), weather);
+        let link = StoreProxy::new(node.clone(), link);
+        let stores =
+            Stores { tasks: link.clone(), nodes: link.clone(), journals: link.clone(), ..stores(&node) };
+        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.roll(), 2))));
+        let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, runtime.handle().clone());
+        dispatch.set_client_lookup(Arc::new(Anywhere { world: world.clone(), host }));
         let component = Digest(dice.pick(&guests::COMPONENTS).to_owned());
-        let handle = Arc::new(shared.store.node());
-        let mut link = None;
-        let linked = |clock: &Arc<HostClock>, dice: &mut Dice| {
-            let clocks = (clock.clone(), shared.store_clock.clone());
-            let own = Link::new(&shared.world, host, clocks, Dice::new(dice.roll(), 1));
-            let link = link.insert(StoreProxy::new(handle.clone(), own));
-            Stores { tasks: link.clone(), nodes: link.clone(), journals: link.clone(), ..stores(&handle) }
-        };
-        let tools = |clock: &_| guests::tools(&shared.world, host, clock, &component, without);
-        let machine = Machine::start(SETTINGS, (now, wrong_by), dice, linked, tools);
-        machine.dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
-        let link = link.expect("its stores are linked");
-        Self { machine, link, component, parting: None }
+        let stop = CancellationToken::new();
+        let process = Self { runtime, dispatch, clock, stop, link, node, component, parting: None };
+        let without = dice.percent(10).then(|| dice.below(guests::TOOLS.len() as u64) as usize);
+        process.publish(match bridge {
+            Some(promises) => guests::bridge_tools(world, host, *promises),
+            None => guests::tools(world, host, &process.clock, &process.component, without),
+        });
+        if bridge.is_some() {
+            world.see().bridge.clock = Some(process.clock.clone());
+        }
+        process.spawn(process.dispatch.clone().keep_time(process.stop.clone()));
+        process.spawn(process.dispatch.clone().keep_lease(process.stop.clone()));
+        if dice.percent(50) {
+            let dispatch = process.dispatch.clone();
+            process.spawn(async move { dispatch.recover_now().await });
+        }
+        process
+    }
+
+    /// Offers these tools from now on.
+    fn publish(&self, tools: Vec<Arc<dyn Tool>>) {
+        self.dispatch.catalog().publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    }
+
+    /// Starts an action of a client on this host.
+    pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(does);
     }
 
     /// The host as a client uses it.
     pub fn reached(&self, shared: &Shared, host: usize) -> Reached {
         Reached {
             host,
-            dispatch: self.machine.dispatch.clone(),
+            dispatch: self.dispatch.clone(),
             world: shared.world.clone(),
             store_clock: shared.store_clock.clone(),
         }
@@ -187,28 +165,29 @@ impl Process {
 
     /// The number of its runs.
     pub fn runs(&self) -> u32 {
-        self.machine.dispatch.load().runs
+        self.dispatch.load().runs
     }
 
     /// Milliseconds until this time.
     fn until(&self, time: i64) -> u64 {
-        u64::try_from(time - self.machine.clock.steady()).unwrap_or(0)
+        u64::try_from(time - self.clock.steady()).unwrap_or(0)
     }
 
     /// Runs the host until this time.
     pub fn drive(&self, until: i64) {
-        self.machine.drive(self.until(until));
+        let time = Duration::from_millis(self.until(until));
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 
     /// Wakes it after a pause: all this time passes at once.
     pub fn wake(&self, now: i64) {
         let passed = Duration::from_millis(self.until(now));
-        self.machine.runtime.block_on(async { tokio::time::advance(passed).await });
+        self.runtime.block_on(async { tokio::time::advance(passed).await });
     }
 
     /// Gives it all tools from now on.
     pub fn complete(&self, shared: &Shared, host: usize) {
-        self.machine.publish(guests::tools(&shared.world, host, &self.machine.clock, &self.component, None));
+        self.publish(guests::tools(&shared.world, host, &self.clock, &self.component, None));
     }
 
     /// Whether it is shutting down.
@@ -224,7 +203,15 @@ impl Process {
             self.link.intercept.ends_all();
             DrainMode::End(Departure::PipeClosed)
         };
-        self.parting = Some(self.machine.drain(grace, mode));
+        let parting = self.parting.insert(Arc::default()).clone();
+        let (dispatch, stop) = (self.dispatch.clone(), self.stop.clone());
+        self.spawn(async move {
+            let drained = dispatch.drain(grace, mode).await;
+            // Services end with the application that they serve.
+            stop.cancel();
+            tokio::time::sleep(LAST_REPLIES).await;
+            *parting.lock().expect("no thread panics here") = Some(drained.handed_over);
+        });
     }
 
     /// Whether it has shut down.
@@ -235,5 +222,16 @@ impl Process {
             world.see().count("hand-overs");
         }
         left.is_some()
+    }
+
+    /// Ends it like a kill: it writes and sends nothing more.
+    pub fn end(self, shared: &Shared) {
+        shared.world.see().bridge.host_is_gone();
+        drop(self.runtime);
+        self.node.kill();
+        if shared.bridge.is_some() {
+            // Its hosts have no leases: a killed one is dead at once.
+            shared.world.see().ledger.leases.clear();
+        }
     }
 }

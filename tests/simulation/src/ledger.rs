@@ -96,7 +96,10 @@ impl Seen {
             next.status().as_str(),
             next.status_message,
         ));
-        self.demand(before.is_live(), format_args!("{id}: a terminal task changed"));
+        // An ended task still learns that its caller has the outcome.
+        let delivered = Task { version: next.version, bridged: next.bridged, ..before.clone() };
+        let is_delivery = before.is_undelivered() && !next.is_undelivered() && delivered == *next;
+        self.demand(before.is_live() || is_delivery, format_args!("{id}: a terminal task changed"));
         self.demand(next.version == before.version + 1, format_args!("{id}: versions grow by one"));
         let fixed = |task: &Task| {
             (task.owner.clone(), task.created_at, task.ttl_ms, task.rerun, task.tool.clone(), task.era)
@@ -109,7 +112,7 @@ impl Seen {
         if next.fence != before.fence && before.parked().is_none() && next.parked().is_none() {
             self.look_at_claim(writer, &before, next);
         }
-        if let Some(outcome) = &next.outcome {
+        if let Some(outcome) = next.outcome.as_ref().filter(|_| before.is_live()) {
             self.look_at_end(writer, &before, next, outcome);
         }
     }

@@ -29,11 +29,13 @@ pub struct Weather {
     pub slow: u64,
     /// The longest delay in milliseconds.
     pub delay: u64,
+    /// Each call of this operation fails before the store acts.
+    pub lost: Option<&'static str>,
 }
 
 impl Weather {
     /// Every call succeeds at once.
-    pub const CALM: Self = Self { fails_before: 0, fails_after: 0, slow: 0, delay: 0 };
+    pub const CALM: Self = Self { fails_before: 0, fails_after: 0, slow: 0, delay: 0, lost: None };
 
     /// Random weather.
     #[must_use]
@@ -42,8 +44,8 @@ impl Weather {
             0 | 1 => Self::CALM,
             2 => Self { slow: 50, delay: 30, ..Self::CALM },
             3 => Self { slow: 30, delay: 3_000, ..Self::CALM },
-            4 => Self { fails_before: 10, fails_after: 10, slow: 30, delay: 100 },
-            _ => Self { fails_before: 60, fails_after: 30, slow: 10, delay: 1_000 },
+            4 => Self { fails_before: 10, fails_after: 10, slow: 30, delay: 100, lost: None },
+            _ => Self { fails_before: 60, fails_after: 30, slow: 10, delay: 1_000, lost: None },
         }
     }
 }
@@ -80,8 +82,9 @@ impl Link {
         host: usize,
         (clock, store_clock): (Arc<HostClock>, Arc<StoreClock>),
         dice: Dice,
+        weather: Weather,
     ) -> Self {
-        let state = State { dice, weather: Weather::CALM, incarnations: BTreeSet::new(), ends_all: false };
+        let state = State { dice, weather, incarnations: BTreeSet::new(), ends_all: false };
         Self { world: world.clone(), host, clock, store_clock, state: Mutex::new(state) }
     }
 
@@ -99,7 +102,7 @@ impl Link {
         self.state.lock().expect("no thread panics here")
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self, operation: &str) -> Fate {
         let mut state = self.state();
         let State { dice, weather, .. } = &mut *state;
         let (mut before, mut after) = (0, 0);
@@ -107,7 +110,8 @@ impl Link {
             before = dice.within(0, weather.delay);
             after = dice.within(0, weather.delay);
         }
-        let fails_before = weather.fails_before > 0 && dice.percent(weather.fails_before);
+        let fails_before =
+            weather.lost == Some(operation) || weather.fails_before > 0 && dice.percent(weather.fails_before);
         let fails_after = !fails_before && weather.fails_after > 0 && dice.percent(weather.fails_after);
         drop(state);
         let mut seen = self.world.see();
@@ -146,7 +150,7 @@ impl Intercept for Link {
         call: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
         let failed = || E::from(StoreError::Unavailable("the weather".into()));
-        let fate = self.fate();
+        let fate = self.fate(name);
         if !fate.before.is_zero() {
             tokio::time::sleep(fate.before).await;
         }
@@ -167,11 +171,17 @@ impl Intercept for Link {
     }
 
     fn created(&self, task: &Task) {
-        self.observed(|seen, writer| seen.created(writer, task));
+        self.observed(|seen, writer| {
+            seen.created(writer, task);
+            seen.bridge.created(task);
+        });
     }
 
     fn committed(&self, task: &Task) {
-        self.observed(|seen, writer| seen.committed(writer, task));
+        self.observed(|seen, writer| {
+            seen.committed(writer, task);
+            seen.bridge.committed(task);
+        });
     }
 
     fn removed(&self, ids: &[TaskId]) {

@@ -1,5 +1,6 @@
 //! One simulation: everything in it follows from its seed.
 
+use crate::bridge::promises::Promises;
 use crate::clients::{CLIENTS, Known, Reached, STATELESS, Wanted, answer};
 use crate::dice::Dice;
 use crate::guests;
@@ -30,11 +31,15 @@ const UNWOKEN: i64 = 4_000;
 
 /// Simulates this seed. Keeps the lines of its trace if `keep`.
 pub fn simulate(seed: u64, keep: bool) -> Course {
-    let mut simulation = Simulation::new(seed, keep);
+    let mut dice = Dice::new(seed, 0);
+    let hosts = dice.within(2, 5) as usize;
+    let mut simulation = Simulation::new(dice, hosts, keep, None);
+    for host in 0..hosts {
+        simulation.start(host);
+    }
     simulation.storm();
     simulation.settle();
-    let mut seen = simulation.shared.world.see();
-    seen.trace().course()
+    simulation.course()
 }
 
 enum Host {
@@ -43,9 +48,11 @@ enum Host {
     Paused(Process),
 }
 
-struct Simulation {
+/// Hosts on one store.
+pub struct Simulation {
     dice: Dice,
-    shared: Shared,
+    /// The parts that the hosts share.
+    pub shared: Shared,
     hosts: Vec<Host>,
     now: i64,
     calls: u64,
@@ -53,17 +60,21 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(seed: u64, keep: bool) -> Self {
-        let mut dice = Dice::new(seed, 0);
+    /// This many hosts, none of which runs yet. If their clients know no tasks, they have no leases, so a killed
+    /// host is dead at once.
+    pub(crate) fn new(dice: Dice, hosts: usize, keep: bool, bridge: Option<Promises>) -> Self {
         let store_clock = Arc::new(StoreClock::default());
-        let store = MemoryStore::new(store_clock.clone()).leased(LEASE);
-        let shared = Shared { world: World::of(Seen::new(keep)), store, store_clock };
-        let hosts = (0..dice.within(2, 5)).map(|_| Host::Down).collect();
-        let mut simulation = Self { dice, shared, hosts, now: 0, calls: 0, answers: 0 };
-        for host in 0..simulation.hosts.len() {
-            simulation.start(host);
-        }
-        simulation
+        let store = MemoryStore::new(store_clock.clone());
+        let store = if bridge.is_some() { store } else { store.leased(LEASE) };
+        let world = World::of(Seen::new(bridge.unwrap_or_default(), keep));
+        let shared = Shared { world, store, store_clock, bridge };
+        let hosts = (0..hosts).map(|_| Host::Down).collect();
+        Self { dice, shared, hosts, now: 0, calls: 0, answers: 0 }
+    }
+
+    /// The outcome.
+    pub fn course(&self) -> Course {
+        self.shared.world.see().trace().course()
     }
 
     /// A period with all faults at once.
@@ -88,13 +99,13 @@ impl Simulation {
     fn settle(&mut self) {
         for host in 0..self.hosts.len() {
             self.wake(host);
-            if matches!(self.hosts[host], Host::Down) {
+            if self.is_down(host) {
                 self.start(host);
             }
             if let Host::Up(process) = &self.hosts[host] {
                 process.link.intercept.change(Weather::CALM);
                 process.complete(&self.shared, host);
-                process.machine.clock.set_wrong(0);
+                process.clock.set_wrong(0);
             }
         }
         // For calls in progress, and the grace of hosts that are shutting down.
@@ -104,7 +115,7 @@ impl Simulation {
                 let mut seen = self.shared.world.see();
                 seen.broke(format_args!("host {host} does not come to its end"));
             }
-            if matches!(self.hosts[host], Host::Down) {
+            if self.is_down(host) {
                 self.start(host);
             }
             if let Host::Up(process) = &self.hosts[host] {
@@ -142,7 +153,7 @@ impl Simulation {
     }
 
     /// Checks that all promised results are available, and that no slot or question is left over.
-    fn look_at_results(&mut self) {
+    pub fn look_at_results(&mut self) {
         self.pass(5_000);
         let known = self.shared.world.see().known.clone();
         for known in &known {
@@ -168,11 +179,13 @@ impl Simulation {
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether a promise was broken, which ends the simulation.
+    pub fn is_over(&self) -> bool {
         self.shared.world.see().trace().broken.is_some()
     }
 
-    fn is_settled(&self) -> bool {
+    /// Whether all tasks and runs have ended.
+    pub fn is_settled(&self) -> bool {
         let running = |host: &Host| matches!(host, Host::Up(process) if process.runs() > 0);
         let seen = self.shared.world.see();
         seen.ledger.entries.values().all(|entry| !entry.task.is_live()) && !self.hosts.iter().any(running)
@@ -227,29 +240,33 @@ impl Simulation {
         }
     }
 
-    fn note(&self, what: &str) {
+    /// Adds an event to the trace.
+    pub fn note(&self, what: &str) {
         self.shared.world.see().note(format_args!("{what}"));
     }
 
     /// Lets time pass for all hosts, in small steps.
-    fn pass(&mut self, time: u64) {
+    pub fn pass(&mut self, time: u64) {
         let end = self.now + time as i64;
-        while self.now < end && !self.is_over() {
-            let step = self.dice.within(1, STEP).min((end - self.now) as u64);
-            self.now += step as i64;
+        loop {
+            // A single host needs no small steps: it affects no other host.
+            let step = if self.hosts.len() == 1 { time } else { self.dice.within(1, STEP) };
+            self.now = end.min(self.now + step as i64);
             let first = self.dice.below(self.hosts.len() as u64) as usize;
             for turn in 0..self.hosts.len() {
                 let host = (first + turn) % self.hosts.len();
-                if let Host::Up(process) = &mut self.hosts[host] {
-                    process.drive(self.now);
-                    if process.has_parted(&self.shared.world) {
-                        self.hosts[host] = Host::Down;
-                        self.shared.world.see().note(format_args!("host {host} has ended"));
-                    }
+                let Host::Up(process) = &self.hosts[host] else { continue };
+                process.drive(self.now);
+                if process.has_parted(&self.shared.world) {
+                    self.end(host);
+                    self.shared.world.see().note(format_args!("host {host} has ended"));
                 }
             }
             self.shared.store_clock.reach(self.now);
-            self.shared.world.see().now = self.now;
+            self.shared.world.see().bridge.now = self.now;
+            if self.now >= end || self.is_over() {
+                break;
+            }
         }
         self.compare();
     }
@@ -288,9 +305,9 @@ impl Simulation {
     }
 
     /// Starts an action of a client at this host.
-    fn at<F: Future<Output = ()> + Send + 'static>(&self, host: usize, does: impl FnOnce(Reached) -> F) {
+    pub fn at<F: Future<Output = ()> + Send + 'static>(&self, host: usize, does: impl FnOnce(Reached) -> F) {
         if let Host::Up(process) = &self.hosts[host] {
-            process.machine.spawn(does(process.reached(&self.shared, host)));
+            process.spawn(does(process.reached(&self.shared, host)));
         }
     }
 
@@ -310,7 +327,11 @@ impl Simulation {
                 let host = self.any_host();
                 self.wake(host);
             }
-            93..95 => self.part(),
+            93..95 => {
+                let (host, grace) = (self.any_host(), self.dice.within(0, 6_000));
+                let hands_over = self.dice.percent(80);
+                self.part(host, grace, hands_over);
+            }
             95..98 => self.change_weather(),
             _ => self.step_clock(),
         }
@@ -321,24 +342,38 @@ impl Simulation {
     }
 
     fn start(&mut self, host: usize) {
-        let without = self.dice.percent(10).then(|| self.dice.below(guests::TOOLS.len() as u64) as usize);
-        let process = Process::start(&self.shared, host, self.now, &mut self.dice, without);
+        let process = Process::start(&self.shared, host, self.now, &mut self.dice);
         process.drive(self.now);
         self.hosts[host] = Host::Up(process);
         self.shared.world.see().note(format_args!("host {host} starts"));
     }
 
-    fn restart(&mut self) {
+    /// Starts a host if it is down.
+    pub fn restart(&mut self) {
         let host = self.any_host();
-        if matches!(self.hosts[host], Host::Down) {
+        if self.is_down(host) {
             self.start(host);
         }
     }
 
-    fn crash(&mut self) {
+    /// Whether a host does not run.
+    pub fn is_down(&self, host: usize) -> bool {
+        matches!(self.hosts[host], Host::Down)
+    }
+
+    fn end(&mut self, host: usize) {
+        if let Host::Up(process) | Host::Paused(process) =
+            std::mem::replace(&mut self.hosts[host], Host::Down)
+        {
+            process.end(&self.shared);
+        }
+    }
+
+    /// Kills a host.
+    pub fn crash(&mut self) {
         let host = self.any_host();
-        if !matches!(self.hosts[host], Host::Down) {
-            self.hosts[host] = Host::Down;
+        if !self.is_down(host) {
+            self.end(host);
             let mut seen = self.shared.world.see();
             seen.count("crashes");
             seen.note(format_args!("host {host} is killed"));
@@ -369,9 +404,8 @@ impl Simulation {
         };
     }
 
-    fn part(&mut self) {
-        let host = self.any_host();
-        let (grace, hands_over) = (self.dice.within(0, 6_000), self.dice.percent(80));
+    /// Shuts a host down.
+    pub fn part(&mut self, host: usize, grace: u64, hands_over: bool) {
         if let Host::Up(process) = &mut self.hosts[host]
             && !process.is_parting()
         {
@@ -400,7 +434,7 @@ impl Simulation {
             self.shared.store_clock.step(by);
         } else if let Host::Up(process) = &self.hosts[host] {
             seen.note(format_args!("the clock of host {host} is wrong by {by} ms"));
-            process.machine.clock.set_wrong(by);
+            process.clock.set_wrong(by);
         }
     }
 

@@ -3,6 +3,8 @@
 //!
 //! It keeps the first broken promise, which ends the simulation.
 
+use crate::bridge::effects;
+use crate::bridge::promises::Promises;
 use crate::clients::{Known, Unfinished};
 use crate::ledger::Ledger;
 use crate::runs::Runs;
@@ -17,8 +19,6 @@ pub type World = crate::trace::World<Seen>;
 /// The observations so far.
 #[derive(Default)]
 pub struct Seen {
-    /// Milliseconds since the beginning.
-    pub now: i64,
     /// The tasks, as they were written.
     pub ledger: Ledger,
     /// The runs of guests.
@@ -35,7 +35,8 @@ pub struct Seen {
     pub unfinished: Vec<Unfinished>,
     /// Whether no store call fails or is slow.
     pub calm: bool,
-    trace: Trace,
+    /// The calls of clients without tasks; also the time and the trace.
+    pub(crate) bridge: effects::Seen,
 }
 
 /// A question that has reached a client with a connection.
@@ -51,9 +52,8 @@ pub struct Delivered {
 
 impl Seen {
     /// Nothing so far. Keeps the lines of the trace if `keep`.
-    #[must_use]
-    pub fn new(keep: bool) -> Self {
-        Self { trace: Trace::new(keep), ..Self::default() }
+    pub(crate) fn new(promises: Promises, keep: bool) -> Self {
+        Self { bridge: effects::Seen::new(promises, keep), ..Self::default() }
     }
 
     /// A run asks for its task. Returns the task as it is stored, and the fence of the run, when the run learns of
@@ -79,11 +79,11 @@ impl Seen {
 
 impl Observed for Seen {
     fn trace(&mut self) -> &mut Trace {
-        &mut self.trace
+        self.bridge.trace()
     }
 
     fn time(&self) -> i64 {
-        self.now
+        self.bridge.time()
     }
 }
 

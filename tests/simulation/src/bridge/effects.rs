@@ -26,14 +26,13 @@
 //! has the stored outcome; a hand-off is not an error; a task is cancelled only if a client wants that; a
 //! stop by a person ends the run; and no call joins a call that a person stopped.
 
-use crate::clients::{Leaving, is_anyone, is_stateless};
-use crate::stage::{Promises, TOOLS};
+use crate::bridge::promises::{Leaving, Promises, TOOLS, is_anyone, is_stateless};
+use crate::time::HostClock;
+use crate::trace::{Observed, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use toolyard_dispatch::{Outcome, RawJson, Task, TaskId};
-use toolyard_simulation::time::HostClock;
-use toolyard_simulation::trace::{Observed, Trace};
 
 pub const RERUN: &str = "re-runs of a task under durability rerun";
 pub const ANYONE: &str = "repeats of an owner that is anyone";
@@ -107,9 +106,6 @@ pub struct Call {
     excuses: BTreeMap<usize, Option<&'static str>>,
 }
 
-/// The world, shared by host, guests and clients.
-pub type World = toolyard_simulation::trace::World<Seen>;
-
 /// Everything that happened in a timeline.
 #[derive(Default)]
 pub struct Seen {
@@ -131,12 +127,6 @@ pub struct Seen {
     trace: Trace,
 }
 
-/// The number of the call that a client wrote into its capabilities.
-pub fn number_in(capabilities: &RawJson) -> usize {
-    let value: serde_json::Value = capabilities.decode().unwrap_or_default();
-    usize::try_from(value["experimental"]["call"]["number"].as_u64().expect("a number")).expect("a small one")
-}
-
 impl Observed for Seen {
     fn trace(&mut self) -> &mut Trace {
         &mut self.trace
@@ -150,6 +140,15 @@ impl Observed for Seen {
 impl Seen {
     pub fn new(promises: Promises, keep: bool) -> Self {
         Self { promises, trace: Trace::new(keep), ..Self::default() }
+    }
+
+    /// The number of a call, which its client wrote into its capabilities. `None` if the client knows tasks.
+    pub fn number_in(&mut self, capabilities: &RawJson) -> Option<usize> {
+        let value: serde_json::Value = capabilities.decode().unwrap_or_default();
+        let number = value["experimental"]["call"]["number"].as_u64().map(|number| number as usize);
+        let is_bridge = self.clock.is_some();
+        self.demand(number.is_some() || !is_bridge, format_args!("a call without its client's capabilities"));
+        number
     }
 
     /// A client sends a call. Returns its number.
@@ -417,7 +416,7 @@ impl Seen {
     }
 
     pub fn created(&mut self, task: &Task) {
-        let number = number_in(&task.client_capabilities);
+        let Some(number) = self.number_in(&task.client_capabilities) else { return };
         self.note(format_args!("call {number}: becomes task {}", task.id));
         self.count("tasks");
         // It has looked for equal calls; its guest may begin much later.
@@ -432,10 +431,10 @@ impl Seen {
 
     pub fn committed(&mut self, task: &Task) {
         let Some(outcome) = &task.outcome else { return };
-        if self.ends.contains_key(&task.id) {
+        let Some(&number) = self.origins.get(&task.id).filter(|_| !self.ends.contains_key(&task.id)) else {
             return;
-        }
-        let (number, now) = (self.origins[&task.id], self.time());
+        };
+        let now = self.time();
         self.note(format_args!("call {number}: its task ends, {outcome:?}"));
         self.ends.insert(task.id, (now, outcome.clone()));
         if *outcome == Outcome::Cancelled {
@@ -450,7 +449,7 @@ impl Seen {
                 format_args!("call {number}: its task is cancelled, and no client wants that"),
             );
         }
-        if matches!(outcome, Outcome::Error(error) if !error.message.starts_with("call ")) {
+        if matches!(outcome, Outcome::Error(error) if !error.message.starts_with("run #")) {
             self.count("tasks ended with their host");
         }
     }
