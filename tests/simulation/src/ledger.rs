@@ -33,6 +33,9 @@ pub struct Ledger {
     pub entries: BTreeMap<TaskId, Entry>,
     /// The end of each incarnation's lease, as the store reported it to that incarnation, and not to others.
     pub leases: BTreeMap<Incarnation, Timestamp>,
+    /// Those whose lease ends earlier than they know, because the store's clock went forward since they renewed it: a
+    /// lease cannot keep a run from an effect that another host's run has as well.
+    pub shortened: BTreeSet<Incarnation>,
 }
 
 impl Ledger {

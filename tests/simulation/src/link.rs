@@ -221,6 +221,7 @@ impl Intercept for Link {
         let dead = seen.ledger.is_dead(incarnation, self.store_clock.stamp());
         seen.demand(!dead, format_args!("{incarnation} is dead, and may renew its lease"));
         seen.ledger.leases.insert(incarnation, self.lease());
+        seen.ledger.shortened.remove(&incarnation);
     }
 
     fn resigned(&self, incarnation: Incarnation) {

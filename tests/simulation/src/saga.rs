@@ -396,7 +396,11 @@ impl Saga<'_> {
                 intended || gave_up || !was_task,
                 format_args!("{id8}: {effect:?} happens before it is recorded"),
             );
-            seen.demand(!answered, format_args!("{id8}: {effect:?} happens though its response is known"));
+            let is_shortened = seen.ledger.shortened.contains(&fence.incarnation);
+            seen.demand(
+                !answered || is_shortened,
+                format_args!("{id8}: {effect:?} happens though its response is known"),
+            );
             let unflushed = seen.ledger.entries.get(&id).is_some_and(|entry| entry.journal.has_unflushed);
             seen.demand(
                 !unflushed || gave_up || !was_task,
@@ -413,7 +417,10 @@ impl Saga<'_> {
             let holds = seen.ledger.entries.get(&id).is_none_or(|entry| {
                 !entry.task.is_live() || (entry.task.fence == fence && entry.task.parked().is_none())
             });
-            seen.demand(holds, format_args!("{id8}: {effect:?} of a run that no longer has the task"));
+            seen.demand(
+                holds || is_shortened,
+                format_args!("{id8}: {effect:?} of a run that no longer has the task"),
+            );
         }
         seen.runs.run_mut(self.number).effects_had.push(effect);
     }

@@ -432,6 +432,10 @@ impl Simulation {
         if of_store {
             seen.note(format_args!("the clock of the store goes {by} ms"));
             self.shared.store_clock.step(by);
+            if by > 0 {
+                let living: Vec<_> = seen.ledger.leases.keys().copied().collect();
+                seen.ledger.shortened.extend(living);
+            }
         } else if let Host::Up(process) = &self.hosts[host] {
             seen.note(format_args!("the clock of host {host} is wrong by {by} ms"));
             process.clock.set_wrong(by);

@@ -7,8 +7,9 @@ use toolyard_simulation::simulate;
 /// The default number of seeds.
 const SEEDS: u64 = 1_500;
 
-/// Seeds that broke a promise once.
-const FIXED: [u64; 0] = [];
+/// Seeds that broke a promise once: a flush before the past of a journal was read; an effect after the store's clock had
+/// gone past a lease.
+const FIXED: [u64; 2] = [5_000_321, 7_007_415];
 
 /// The events that must happen, so that a run in which nothing happened does not pass for one in which nothing
 /// went wrong.

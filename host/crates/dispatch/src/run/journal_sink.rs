@@ -264,7 +264,10 @@ impl JournalSink {
             self.entries.fetch_add(chunk.entries.into(), Ordering::AcqRel);
             self.bytes.fetch_add(chunk.body.len() as u64, Ordering::AcqRel);
         }
-        if let (Destination::Idle, Some(task)) = (&*destination, self.task.get()) {
+        // A flush may come before the past was read, when no number of a next chunk is known.
+        if let (Destination::Idle, Some(task)) = (&*destination, self.task.get())
+            && !matches!(message, Message::Flush(_))
+        {
             *destination = Destination::Writer(self.start_writer(task.clone()));
         }
         match (&mut *destination, message) {
@@ -283,7 +286,7 @@ impl JournalSink {
                 flushes.push(flush);
             }
             (Destination::Memory { .. }, Message::GiveUp(_)) => destination.give_up(),
-            // Nothing of a plain call is durable, and its run may be gone.
+            // Nothing of a plain call is durable, and nothing of this run was recorded. The run may be gone.
             (_, Message::Flush(done)) => drop(done.send(Ok(()))),
             (_, Message::End(done)) => drop(done.send(Ok(None))),
             (_, Message::Live | Message::Chunk(_) | Message::Restart(..) | Message::GiveUp(_)) => {}
