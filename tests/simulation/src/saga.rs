@@ -354,9 +354,16 @@ impl Saga<'_> {
             self.record_aside(&format!("doubt {request}"));
             self.in_doubt(effect);
         }
-        self.world.see().runs.run_mut(self.number).intended.push(effect);
+        let intend = |of: &Self| of.world.see().runs.run_mut(of.number).intended.push(effect);
+        // Until a decision about a doubt is stored, the doubt is that of an earlier run.
+        if is_new {
+            intend(self);
+        }
         let was_task = self.task.task.is_some();
         self.commit().await?;
+        if !is_new {
+            intend(self);
+        }
         // As the engine asks before it opens a connection.
         if !self.context.may_act() {
             self.note("may not act");
