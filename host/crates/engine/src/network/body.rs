@@ -4,9 +4,10 @@
 use super::exchange_report::ExchangeReport;
 use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
+use http::Response;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,9 +18,16 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use toolyard_manifest::Target;
 use wasmtime_wasi_http::Error;
 
+/// The body of a request or a response.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Error>;
+/// The rest of a connection after the response has begun.
+pub(crate) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
+/// The head of a response, or why there is none.
+pub(crate) type Exchanged = Result<(Response<Body>, Rest), Error>;
+
 /// The body of a request.
 pub(super) struct RequestBody {
-    inner: UnsyncBoxBody<Bytes, Error>,
+    inner: Body,
     left: u64,
     policy: Arc<NetworkPolicy>,
     report: Arc<ExchangeReport>,
@@ -27,7 +35,7 @@ pub(super) struct RequestBody {
 
 /// The body of a response.
 pub(super) struct ResponseBody {
-    inner: UnsyncBoxBody<Bytes, Error>,
+    inner: Body,
     left: u64,
     /// The deadline of the exchange.
     end: Pin<Box<Sleep>>,
@@ -41,11 +49,7 @@ pub(super) struct ResponseBody {
 }
 
 impl RequestBody {
-    pub fn new(
-        inner: UnsyncBoxBody<Bytes, Error>,
-        policy: Arc<NetworkPolicy>,
-        report: Arc<ExchangeReport>,
-    ) -> Self {
+    pub fn new(inner: Body, policy: Arc<NetworkPolicy>, report: Arc<ExchangeReport>) -> Self {
         Self { inner, left: policy.limits.http_request, policy, report }
     }
 
@@ -56,7 +60,7 @@ impl RequestBody {
     }
 }
 
-impl Body for RequestBody {
+impl hyper::body::Body for RequestBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -87,13 +91,13 @@ impl Body for RequestBody {
 }
 
 /// A body of these bytes.
-pub(super) fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, Error> {
+pub(super) fn whole(bytes: Bytes) -> Body {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 impl ResponseBody {
     pub fn new(
-        inner: UnsyncBoxBody<Bytes, Error>,
+        inner: Body,
         report: Arc<ExchangeReport>,
         (policy, target): (Arc<NetworkPolicy>, Target),
         end: Instant,
@@ -133,7 +137,7 @@ impl ResponseBody {
     }
 }
 
-impl Body for ResponseBody {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Error;
 

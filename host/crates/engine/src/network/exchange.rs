@@ -1,7 +1,7 @@
 //! An HTTP exchange, from the decision to the response's head. The response's body is transferred while
 //! the guest reads it.
 
-use super::body::{RequestBody, ResponseBody, whole};
+use super::body::{Body, Exchanged, RequestBody, ResponseBody, Rest, whole};
 use super::connect;
 use super::error::{MAX_HEAD_BYTES, NOT_RESOLVED, of_connection};
 use super::exchange_report::ExchangeReport;
@@ -13,7 +13,6 @@ use futures_util::future::{Either, select};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_body_util::BodyExt as _;
-use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -32,12 +31,6 @@ use wasmtime_wasi_http::{Error, RequestOptions};
 const MAX_HEADERS: usize = 128;
 /// The longest name of a method or host in a report (characters).
 const MAX_NAME: usize = 128;
-
-/// The body of a request or a response.
-pub(crate) type Body = UnsyncBoxBody<Bytes, Error>;
-/// The rest of a connection after the response has begun.
-pub(crate) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
-pub(crate) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
 /// Sends a request for which the run has a permit, if its grants allow it, and reports it.
 pub(super) async fn exchange(

@@ -1,9 +1,8 @@
 //! The outcome of an exchange: how it is recorded, and how a run gets it, now and in each repetition. Journals and tapes
 //! keep the same outcomes: a whole response, or the name of an error.
 
-use super::body::whole;
+use super::body::{Body, Exchanged, whole};
 use super::error::{code, named};
-use super::exchange::{Body, Exchanged};
 use super::policy::NetworkPolicy;
 use crate::grant::redact::Redactor;
 use crate::limits::run_budget::{HeldBytes, RunBudget};

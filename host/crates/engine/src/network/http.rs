@@ -1,7 +1,8 @@
 //! Outgoing HTTP over `wasi:http`. The host's own sender counts and bounds the requests of each
 //! run.
 
-use super::exchange::{self, Body, Exchanged, Rest};
+use super::body::{Body, Exchanged, Rest};
+use super::exchange;
 use crate::journal::GuestJournal;
 use crate::limits::run_budget::RunBudget;
 use crate::network::policy::NetworkPolicy;

@@ -1,7 +1,6 @@
 //! Requests of a run whose exchanges are recorded: the tape answers them, refuses them, or has them sent.
 
-use super::body::{RequestBody, whole};
-use super::exchange::{Body, Exchanged, Rest};
+use super::body::{Body, Exchanged, RequestBody, Rest, whole};
 use super::exchange_outcome::{collect, exchanged, failed, mapped, outcome};
 use super::exchange_report::ExchangeReport;
 use crate::grant::redact::Redactor;

@@ -91,7 +91,7 @@ impl Run {
         (run, format!("http://localhost:{port}/"))
     }
 
-    async fn send(&mut self, request: Request<UnsyncBoxBody<Bytes, Error>>) -> Result<u16, String> {
+    async fn send(&mut self, request: Request<Body>) -> Result<u16, String> {
         let sent = self.outgoing.sender.send_request(request, None, Box::new(async { Ok(()) }));
         let (response, _rest) = std::pin::Pin::from(sent).await.map_err(|error| format!("{error:?}"))?;
         Ok(response.status().as_u16())
@@ -102,11 +102,11 @@ impl Run {
     }
 }
 
-fn request(method: Method, uri: &str) -> Request<UnsyncBoxBody<Bytes, Error>> {
+fn request(method: Method, uri: &str) -> Request<Body> {
     Request::builder().method(method).uri(uri).body(body("")).expect("a request")
 }
 
-fn body(text: &'static str) -> UnsyncBoxBody<Bytes, Error> {
+fn body(text: &'static str) -> Body {
     Full::from(text).map_err(|never| match never {}).boxed_unsync()
 }
 
