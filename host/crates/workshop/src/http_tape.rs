@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(tape.mismatches().len(), 3, "entries that are not used still fail the case");
     }
 
-    /// What the recorder says of an exchange with these bodies.
+    /// The entries of an exchange with these bodies, or why it cannot be recorded.
     fn recorded(request: &[u8], response: Option<Vec<u8>>) -> Result<Vec<toml::Value>, String> {
         let recorder = CallRecorder::default();
         let request = TapeRequest { method: "POST", url: "https://a.example/", body: request };

@@ -186,7 +186,7 @@ impl Promises {
         }
     }
 
-    /// What happens to the unfinished runs of this tool.
+    /// The fate of the unfinished runs of this tool.
     pub fn durability(&self, tool: &CountedTool) -> Durability {
         match tool.reruns || self.fault == Fault::AllRerun {
             true => Durability::Rerun,
