@@ -9,7 +9,6 @@ mod write;
 pub use read::unpack;
 pub use write::pack;
 
-use base16ct::lower::encode_string;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -97,7 +96,7 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<(u64, String)> {
     let (mut digest, mut bytes, mut part) = (Sha256::new(), 0, vec![0; CHUNK]);
     loop {
         let length = match from.read(&mut part) {
-            Ok(0) => return Ok((bytes, encode_string(&digest.finalize()))),
+            Ok(0) => return Ok((bytes, hex(&digest.finalize()))),
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
@@ -106,6 +105,10 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<(u64, String)> {
         to.write_all(&part[..length])?;
         bytes += length as u64;
     }
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

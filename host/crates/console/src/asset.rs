@@ -1,6 +1,6 @@
 //! Files that pages use. Their addresses contain their digests, so that browsers may keep them for ever.
 
-use base16ct::lower::encode_string;
+use crate::session::hex;
 use sha2::{Digest as _, Sha256};
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ pub(crate) struct Asset {
 
 impl Asset {
     fn new(name: &str, kind: &'static str, body: &'static [u8]) -> Self {
-        let digest = encode_string(&Sha256::digest(body)[..4]);
+        let digest = hex(&Sha256::digest(body)[..4]);
         let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
         Self { path: format!("/asset/{stem}.{digest}.{suffix}"), kind, body }
     }

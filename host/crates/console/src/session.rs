@@ -1,7 +1,6 @@
 //! Logins. Their secrets are kept as digests, in memory only: a restart logs everybody out.
 
 use crate::user::{ConsoleUser, Role};
-use base16ct::lower::encode_string;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -145,7 +144,7 @@ pub(crate) fn random_code() -> io::Result<String> {
 
 /// A random name of 2 N hexadecimal digits.
 pub(crate) fn random_hex<const N: usize>() -> io::Result<String> {
-    Ok(encode_string(&random::<N>()?))
+    Ok(hex(&random::<N>()?))
 }
 
 fn digest(secret: &str) -> [u8; 32] {
@@ -154,7 +153,11 @@ fn digest(secret: &str) -> [u8; 32] {
 
 /// The SHA-256 digest of a secret, in hexadecimal.
 pub(crate) fn digest_hex(secret: &str) -> String {
-    encode_string(&digest(secret))
+    hex(&digest(secret))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

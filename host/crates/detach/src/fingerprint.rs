@@ -1,6 +1,5 @@
 //! The name of a background host.
 
-use base16ct::lower::encode_string;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +10,7 @@ pub type Variables = BTreeMap<String, Option<OsString>>;
 /// Sixteen hexadecimal digits that differ if the texts differ: short enough for a file name, and long enough
 /// that two texts do not share them by chance.
 pub fn fingerprint(text: &str) -> String {
-    encode_string(&Sha256::digest(text.as_bytes())[..8])
+    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The name of the background host for this fingerprint of the settings and for the variables that

@@ -1,7 +1,6 @@
 //! Components: the part that all stores share.
 
 use crate::codec::CodecError;
-use base16ct::lower::encode_string;
 use sha2::{Digest as _, Sha256};
 use toolyard_task::Digest;
 use toolyard_task::journal::COMPONENT_KEPT_MS;
@@ -10,7 +9,8 @@ use toolyard_task::wire::Timestamp;
 /// Refuses bytes with another digest. So a digest that passes is 64 hexadecimal digits, and safe as the name of
 /// a file.
 pub(crate) fn check(digest: &Digest, bytes: &[u8]) -> Result<(), CodecError> {
-    if encode_string(&Sha256::digest(bytes)) == digest.0 { Ok(()) } else { Err(CodecError::OtherComponent) }
+    let found: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    if found == digest.0 { Ok(()) } else { Err(CodecError::OtherComponent) }
 }
 
 /// Whether a component that was put at this time may be removed.

@@ -7,7 +7,6 @@
 
 use crate::id::{Digest, TaskId};
 use crate::wire::{RawJson, Timestamp};
-use base16ct::lower::encode_string;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -168,7 +167,7 @@ impl ApprovalObject<'_> {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        encode_string(&hash.finalize())
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 

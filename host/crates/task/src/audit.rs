@@ -15,7 +15,6 @@ use crate::id::{Digest, Owner, SessionId, TaskId};
 use crate::task::{Outcome, Summary, Task};
 use crate::wire::visible::clip;
 use async_trait::async_trait;
-use base16ct::lower::encode_string;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -362,7 +361,7 @@ pub fn subject_name(issuer: &str, subject: &str) -> String {
 #[must_use]
 pub fn fingerprint(session: &SessionId) -> String {
     let hash = Sha256::digest(session.0.as_bytes());
-    encode_string(&hash[..8])
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The entries of one commit that are not exported yet.

@@ -1,6 +1,5 @@
 //! Names of things: tasks, sessions, owners, hosts, components.
 
-use base16ct::lower::encode_string;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -50,7 +49,7 @@ impl SessionId {
     pub fn digest(&self) -> SessionDigest {
         let digest =
             Sha256::new().chain_update(b"toolyard session\0").chain_update(self.0.as_bytes()).finalize();
-        SessionDigest(encode_string(&digest[..16]))
+        SessionDigest(digest[..16].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 

@@ -4,7 +4,6 @@ use crate::project::{NOTES, Project};
 use crate::shell::{self, Failed, Output};
 use crate::time::shown_time;
 use anyhow::Context as _;
-use base16ct::lower::encode_string;
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -190,7 +189,7 @@ impl Stamp {
             hash.update((command.len() as u64).to_le_bytes());
             hash.update(command);
         }
-        let says = encode_string(&hash.finalize());
+        let says = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Self { path: project.folder.join(NOTES).join("setup"), says }
     }
 

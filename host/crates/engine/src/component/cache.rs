@@ -12,7 +12,6 @@
 //! refuse a good plugin.
 
 use crate::error::StartError;
-use base16ct::lower::encode_string;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -119,7 +118,7 @@ impl Cache {
         hasher.update(kind);
         hasher.update(compatibility(engine));
         hasher.update(digest);
-        encode_string(&hasher.finalize())
+        hex(&hasher.finalize())
     }
 
     /// Whether there is an entry of this key. It may be damaged.
@@ -305,7 +304,7 @@ impl Cache {
 
 /// The file of a component's offer, for this version of the contract and of the file.
 fn offer_name(digest: &Digest) -> String {
-    format!("{}.offer", encode_string(&Sha256::digest(format!("toolyard:plugin@0.1.0 2 {}", digest.0))))
+    format!("{}.offer", hex(&Sha256::digest(format!("toolyard:plugin@0.1.0 2 {}", digest.0))))
 }
 
 fn code_name(key: &str) -> String {
@@ -394,6 +393,15 @@ pub(crate) fn compatibility(engine: &wasmtime::Engine) -> [u8; 32] {
     let mut sink = Sink(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut sink);
     sink.0.finalize().into()
+}
+
+/// Encodes bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
 }
 
 /// A name that no other live process has used.

@@ -1,6 +1,6 @@
 //! Makes a component ready to run: compiles it, links it, and lists its tools and prompts.
 
-use crate::component::cache::ComponentOffer;
+use crate::component::cache::{self, ComponentOffer};
 use crate::component::compile::{self, CodeKind, Source};
 use crate::component::compile_turn::CompileTurn;
 use crate::component::describe;
@@ -16,7 +16,6 @@ use crate::run::engine::Engine;
 use crate::run::invoke;
 use crate::run::loaded::{JournalledCode, LoadedComponent};
 use crate::settings::QuickCode;
-use base16ct::lower::encode_string;
 use sha2::{Digest as _, Sha256};
 use std::sync::OnceLock;
 use tokio::runtime::Handle;
@@ -25,7 +24,7 @@ use wasmtime::component::Component;
 
 /// The digest of a component's bytes.
 pub(crate) fn digest(bytes: &[u8]) -> Digest {
-    Digest(encode_string(&Sha256::digest(bytes)))
+    Digest(cache::hex(&Sha256::digest(bytes)))
 }
 
 /// Makes a component ready. Blocks during the compilation and while `runtime` drives the guest's

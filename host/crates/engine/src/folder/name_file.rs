@@ -4,7 +4,6 @@
 //! that share a database have their own plugin folders, and each node decides for itself.
 
 use crate::folder::names::{Name, Owner, Owners};
-use base16ct::lower::encode_string;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -52,7 +51,7 @@ impl NameFile {
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder));
         let folder = folder.unwrap_or_default();
         let digest = Sha256::digest(folder.as_os_str().as_bytes());
-        let name = format!("{}.json", encode_string(&digest[..8]));
+        let name = format!("{}.json", &crate::component::cache::hex(&digest)[..16]);
         Self { path: dir.join(name), folder, writes }
     }
 

@@ -3,7 +3,6 @@
 use super::{MemoryStore, State};
 use crate::audit_lines::{self, Lines};
 use async_trait::async_trait;
-use base16ct::lower::encode_string;
 use std::collections::VecDeque;
 use toolyard_task::StoreError;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
@@ -109,5 +108,5 @@ pub(super) fn name() -> String {
         );
         [0; 32]
     });
-    encode_string(&secret[..4])
+    secret.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,9 +12,9 @@ use crate::run::as_task::RunTask;
 use crate::run::questions::pending::{KEYS, PendingQuestion};
 use crate::run::questions::verdicts::RunVerdict;
 use crate::run::run::Run;
-use base16ct::lower::encode_string;
 use form::{PermissionAnswer, PermissionChoices};
 use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
 use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{Grant, GrantId, Verdict};
@@ -114,7 +114,12 @@ impl Run {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        format!("{KEYS}permission:{}:", encode_string(&hash.finalize()[..16]))
+        let mut name = format!("{KEYS}permission:");
+        for byte in hash.finalize().iter().take(16) {
+            write!(name, "{byte:02x}").expect("a string takes everything");
+        }
+        name.push(':');
+        name
     }
 
     /// Asks for all of these at once.
