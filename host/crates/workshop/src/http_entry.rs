@@ -306,7 +306,7 @@ pub fn entry(exchange: &Exchange) -> Result<toml::Value, String> {
         ResponseOutcome::Complete { status, headers: all, body } => {
             table.insert("status".to_owned(), i64::from(*status).into());
             let mut headers = Table::new();
-            // One that is no text cannot be said in TOML.
+            // TOML has only text: a header with other bytes is left out.
             let text = |bytes| std::str::from_utf8(bytes).ok();
             for (name, value) in all.iter().filter_map(|(name, value)| text(name).zip(text(value))) {
                 if name == COOKIE || name == LENGTH && !request.is_head() {
