@@ -3,7 +3,9 @@
 //! the same disk; and the cost of audit entries. The speed of a disk drifts, so the cases take
 //! turns in several rounds, and the ratios within a round are the result.
 //!
-//! With `STORED=250000`, instead: the same beside an empty store, and beside so many ended tasks with their timelines.
+//! With `STORED=250000`, instead: tasks with their timelines in an empty store, and beside so many ended ones, on
+//! SQLite and on PostgreSQL (or on the one that the argument `sqlite` or `postgres` names), beside what the plain
+//! database commits.
 //!
 //! `cargo bench -p toolyard-store --bench commit`; `TMPDIR` names the disk.
 
@@ -15,12 +17,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
+use toolyard_store::postgres::{PostgresLocation, PostgresOptions, PostgresStore};
 use toolyard_store::{Backend, SqliteOptions, SqliteStore};
 use toolyard_store_contract::{AMPLE, ManualClock, START, owner, result, task};
 use toolyard_task::audit::{AuditStore as _, By, Entry};
 use toolyard_task::store::Records;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Clock, Event, TaskStore, apply};
+
+#[path = "../../../../tests/src/postgres.rs"]
+#[expect(dead_code, reason = "tests use the rest")]
+mod postgres;
 
 /// How often each case is measured; the result is the median.
 const ROUNDS: usize = 5;
@@ -65,7 +72,7 @@ fn main() {
     if std::env::args().any(|argument| argument == "--list" || argument == "--test") {
         return;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     if let Ok(stored) = std::env::var("STORED") {
         return runtime.block_on(beside_stored(stored.parse().expect("a number")));
     }
@@ -169,26 +176,50 @@ impl Clock for SystemClock {
 
 /// A store with so many ended tasks.
 struct Filled {
-    store: Arc<SqliteStore>,
-    folder: tempfile::TempDir,
+    store: Arc<dyn Backend>,
+    log: Log,
+}
+
+/// What the database writes ahead of its tables.
+enum Log {
+    Sqlite(tempfile::TempDir),
+    Postgres(tokio_postgres::Client),
 }
 
 /// The figures of one store in one round.
 struct Beside {
     tasks_a_second: f64,
+    /// Tasks for each second of a processor, whichever process used it.
+    tasks_a_core: f64,
     /// From the creation of the first of 200 tasks until the last has ended.
     burst_ms: f64,
-    /// Pages of the log that the burst wrote, for each of its tasks.
-    pages: f64,
+    /// KiB of the log that the burst wrote, for each of its tasks.
+    log_kib: f64,
 }
 
-/// Creates and ends tasks in an empty store and beside stored ones, in turns.
+/// Creates and ends tasks in an empty store and beside stored ones, in turns, in each database.
 async fn beside_stored(stored: u32) {
-    let begun = Instant::now();
-    let (empty, full) = (filled(0).await, filled(stored).await);
-    let mut out = std::io::stdout().lock();
-    let mut print = |line: String| writeln!(out, "{line}").expect("stdout takes it");
-    print(format!("{stored} tasks were stored in {:.0} s", begun.elapsed().as_secs_f64()));
+    let one = std::env::args().find(|argument| ["sqlite", "postgres"].contains(&argument.as_str()));
+    let asked = |name| one.as_ref().is_none_or(|one| one == name);
+    if asked("sqlite") {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plain = plain_sqlite(folder.path());
+        let (empty, full) = (in_sqlite(0).await, in_sqlite(stored).await);
+        let name = format!("SQLite; it commits {plain:.0} plain rows a second, one by one");
+        compare(&name, stored, empty, full).await;
+    }
+    if asked("postgres")
+        && let Some(server) = postgres::Server::start(postgres::Flushing::On)
+    {
+        let plain = plain_postgres(&server).await;
+        let (empty, full) = (in_postgres(&server, 0).await, in_postgres(&server, stored).await);
+        let name =
+            format!("PostgreSQL; it commits {plain:.0} plain rows a second for {PLAIN_CLIENTS} clients");
+        compare(&name, stored, empty, full).await;
+    }
+}
+
+async fn compare(database: &str, stored: u32, empty: Filled, full: Filled) {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push((beside(&empty).await, beside(&full).await));
@@ -198,10 +229,14 @@ async fn beside_stored(stored: u32) {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    print(format!("{:>24} {:>10} {:>10} {:>8}", "medians", "empty", "beside", "times"));
+    let mut out = std::io::stdout().lock();
+    let mut print = |line: String| writeln!(out, "{line}").expect("stdout takes it");
+    print(database.to_owned());
+    print(format!("{:>24} {:>10} {stored:>10} {:>8}", "tasks stored before", 0, "times"));
     for (name, figure) in [
         ("tasks a second", (|it| it.tasks_a_second) as fn(&Beside) -> f64),
-        ("pages of log a task", |it| it.pages),
+        ("tasks a core's second", |it| it.tasks_a_core),
+        ("KiB of log a task", |it| it.log_kib),
         ("burst of 200 tasks, ms", |it| it.burst_ms),
     ] {
         print(format!(
@@ -216,19 +251,41 @@ async fn beside_stored(stored: u32) {
     }
 }
 
-async fn filled(stored: u32) -> Filled {
+async fn in_sqlite(stored: u32) -> Filled {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(folder.path(), SqliteOptions::new(Arc::new(SystemClock))).expect("opens");
+    fill(store, stored, Log::Sqlite(folder)).await
+}
+
+async fn in_postgres(server: &postgres::Server, stored: u32) -> Filled {
+    let url = server.address();
+    let place = PostgresLocation::parse(&url, &format!("stored{stored}")).expect("an address");
+    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
+    let on = client(&url).await;
+    let Filled { store, log } = fill(store, stored, Log::Postgres(on)).await;
+    for sql in ["VACUUM ANALYZE", "CHECKPOINT"] {
+        client(&url).await.batch_execute(sql).await.expect("tidies");
+    }
+    Filled { store, log }
+}
+
+async fn fill(store: Arc<dyn Backend>, stored: u32, log: Log) -> Filled {
     let left = Arc::new(AtomicU32::new(stored));
     in_lanes(&store, 64, move || {
         left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     })
     .await;
-    Filled { store, folder }
+    Filled { store, log }
 }
 
-async fn beside(Filled { store, folder }: &Filled) -> Beside {
-    let until = Instant::now() + EACH;
+async fn beside(Filled { store, log }: &Filled) -> Beside {
+    let (busy, until) = (cpu_seconds(), Instant::now() + EACH);
+    let tidying = store.clone();
+    // As a host does every five seconds.
+    let tidied = tokio::spawn(async move {
+        tokio::time::sleep(EACH / 2).await;
+        tidying.tidy_timeline().await
+    });
     let done = Arc::new(AtomicU32::new(0));
     let counted = done.clone();
     in_lanes(store, 64, move || {
@@ -237,20 +294,109 @@ async fn beside(Filled { store, folder }: &Filled) -> Beside {
         goes_on
     })
     .await;
-    let tasks_a_second = f64::from(done.load(Ordering::Relaxed)) / EACH.as_secs_f64();
-    checkpoint(folder.path());
+    tidied.await.expect("no panic").expect("tidies");
+    let (tasks, busy) = (f64::from(done.load(Ordering::Relaxed)), cpu_seconds() - busy);
+    log.checkpoint().await;
+    let before = log.written().await;
     let (begun, left) = (Instant::now(), Arc::new(AtomicU32::new(200)));
     in_lanes(store, 200, move || {
         left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     })
     .await;
     let burst_ms = begun.elapsed().as_secs_f64() * 1e3;
-    Beside { tasks_a_second, pages: pages_of_log(folder.path()) / 200.0, burst_ms }
+    let log_kib = (log.written().await - before) / 1024.0 / 200.0;
+    Beside { tasks_a_second: tasks / EACH.as_secs_f64(), tasks_a_core: tasks / busy, burst_ms, log_kib }
+}
+
+/// The seconds that all processors of the machine have worked.
+fn cpu_seconds() -> f64 {
+    let times = std::fs::read_to_string("/proc/stat").expect("Linux");
+    let fields: Vec<f64> = times
+        .lines()
+        .next()
+        .into_iter()
+        .flat_map(str::split_whitespace)
+        .filter_map(|it| it.parse().ok())
+        .collect();
+    // user, nice, system, idle, iowait, irq, softirq: in hundredths.
+    (fields[0] + fields[1] + fields[2] + fields[5] + fields[6]) / 100.0
+}
+
+impl Log {
+    /// Empties it, to see what is written.
+    async fn checkpoint(&self) {
+        match self {
+            Self::Sqlite(folder) => {
+                let on = rusqlite::Connection::open(folder.path().join("toolyard.sqlite")).expect("opens");
+                on.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("copies");
+            }
+            // It tells how much it has written; and what it does after a checkpoint is seldom.
+            Self::Postgres(_) => {}
+        }
+    }
+
+    /// The bytes written to it.
+    async fn written(&self) -> f64 {
+        match self {
+            Self::Sqlite(folder) => {
+                std::fs::metadata(folder.path().join("toolyard.sqlite-wal")).expect("is there").len() as f64
+            }
+            Self::Postgres(on) => {
+                let sql = "SELECT (pg_current_wal_lsn() - '0/0')::float8";
+                on.query_one(sql, &[]).await.expect("answers").get(0)
+            }
+        }
+    }
+}
+
+async fn client(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
+/// A row like a small task, in the plainest table.
+const PLAIN: &str = "CREATE TABLE plain (id INTEGER PRIMARY KEY, body TEXT NOT NULL)";
+
+/// Rows that plain SQLite commits a second, with the settings of the store.
+fn plain_sqlite(folder: &Path) -> f64 {
+    let on = rusqlite::Connection::open(folder.join("plain")).expect("opens");
+    on.execute_batch(&format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; {PLAIN}"))
+        .expect("makes");
+    let (begun, body, mut rows) = (Instant::now(), "x".repeat(600), 0.0);
+    while begun.elapsed() < EACH {
+        on.execute("INSERT INTO plain (body) VALUES (?1)", [&body]).expect("writes");
+        rows += 1.0;
+    }
+    rows / begun.elapsed().as_secs_f64()
+}
+
+const PLAIN_CLIENTS: i32 = 64;
+
+/// Rows that plain PostgreSQL commits a second, one in each transaction.
+async fn plain_postgres(server: &postgres::Server) -> f64 {
+    let url = server.address();
+    client(&url).await.batch_execute(PLAIN).await.expect("makes");
+    let begun = Instant::now();
+    let mut clients = JoinSet::new();
+    for number in 0..PLAIN_CLIENTS {
+        let on = client(&url).await;
+        clients.spawn(async move {
+            let (insert, body) = (on.prepare("INSERT INTO plain VALUES ($1, $2)").await, "x".repeat(600));
+            let (insert, mut rows) = (insert.expect("prepares"), 0);
+            while begun.elapsed() < EACH {
+                on.execute(&insert, &[&(rows * PLAIN_CLIENTS + number), &body]).await.expect("writes");
+                rows += 1;
+            }
+            f64::from(rows)
+        });
+    }
+    clients.join_all().await.into_iter().sum::<f64>() / begun.elapsed().as_secs_f64()
 }
 
 /// Creates and ends tasks with their timelines, each lane while `goes_on`.
 async fn in_lanes(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Backend>,
     lanes: usize,
     goes_on: impl Fn() -> bool + Clone + Send + 'static,
 ) {
@@ -271,18 +417,6 @@ async fn in_lanes(
         });
     }
     running.join_all().await;
-}
-
-/// Copies the log back and empties it.
-fn checkpoint(folder: &Path) {
-    let on = rusqlite::Connection::open(folder.join("toolyard.sqlite")).expect("opens");
-    on.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("copies");
-}
-
-fn pages_of_log(folder: &Path) -> f64 {
-    let log = std::fs::metadata(folder.join("toolyard.sqlite-wal")).expect("is there").len();
-    // A page has a header of 24 bytes.
-    (log / (4096 + 24)) as f64
 }
 
 /// The host's export of audit entries, without writing them to a file.

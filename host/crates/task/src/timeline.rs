@@ -170,7 +170,7 @@ pub struct TimelineBounds {
     pub total: u64,
     /// How long the record of an attempt is kept after its end (milliseconds).
     pub keep_ms: u64,
-    /// Records of attempts.
+    /// Records of attempts whose tasks are removed.
     pub rows: u64,
 }
 

@@ -158,10 +158,11 @@ impl TimelineStore for MemoryStore {
         let mut ended: Vec<_> =
             timelines.by_task.iter().filter_map(|(id, timeline)| Some((timeline.ended()?, *id))).collect();
         ended.sort_unstable();
-        let mut all: u64 = timelines.by_task.values().map(|timeline| timeline.runs.len() as u64).sum();
+        let removed = timelines.by_task.iter().filter(|(id, _)| !tasks.contains_key(id));
+        let mut left: u64 = removed.map(|(_, timeline)| timeline.runs.len() as u64).sum();
         for (at, id) in &ended {
-            if !tasks.contains_key(id) && (at.plus(keep_ms) <= now || all > rows) {
-                all -= timelines.by_task.remove(id).map_or(0, |timeline| timeline.runs.len() as u64);
+            if !tasks.contains_key(id) && (at.plus(keep_ms) <= now || left > rows) {
+                left -= timelines.by_task.remove(id).map_or(0, |timeline| timeline.runs.len() as u64);
             }
         }
         let mut sum: u64 = timelines.by_task.values().map(TaskTimeline::bytes).sum();

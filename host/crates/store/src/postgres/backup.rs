@@ -36,6 +36,8 @@ const TABLES: &[(&str, i64)] = &[
     ("component", 4),
     ("component_part", 4),
 ];
+/// The first schema that numbers tasks.
+const NUMBERED: i64 = 5;
 /// Tables in which the schema itself puts a row.
 const SEEDED: [&str; 2] = ["span", "audit_log"];
 /// The name of the file with the sequences.
@@ -164,6 +166,10 @@ pub async fn restore(
             fill(&step, table, &folder.join(format!("{table}.copy")), place).await?;
         }
         finish(&step, sequences).await.map_err(fault)?;
+        if number >= NUMBERED {
+            let next = "SELECT setval('task_seq_seq', (SELECT coalesce(max(seq), 0) + 1 FROM task))";
+            step.batch_execute(next).await.map_err(fault)?;
+        }
         schema::check_keys(&step, place, &Sealing(keys)).await?;
         #[cfg(feature = "failpoints")]
         toolyard_failpoint::reach("restore.filled");

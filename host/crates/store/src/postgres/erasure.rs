@@ -29,9 +29,8 @@ const ENDED: &str = "
     FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status > 2 LIMIT $4";
 
 const RUNS: &str = "
-    DELETE FROM run WHERE (task, attempt) IN (
-        SELECT task, attempt FROM run
-        WHERE owner = $1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task)
+    DELETE FROM run WHERE task_seq IS NULL AND (task, attempt) IN (
+        SELECT task, attempt FROM run WHERE task_seq IS NULL AND owner = $1
         ORDER BY task, attempt LIMIT $2 FOR UPDATE)";
 const PERMISSIONS: &str = "
     DELETE FROM permission WHERE id IN (

@@ -74,12 +74,16 @@ const TASKS: SealedTable = SealedTable {
 
 const EVENTS: SealedTable = SealedTable {
     heads: "
-        SELECT task, seq, octet_length(body)::bigint, substring(body FROM 1 FOR $4) FROM run_event
-        WHERE (task, seq) > ($1, $2) ORDER BY task, seq LIMIT $3",
+        SELECT task.id, event.seq, octet_length(body)::bigint, substring(body FROM 1 FOR $4)
+        FROM task JOIN run_event AS event ON event.task = task.seq
+        WHERE task.id >= $1 AND (task.id, event.seq) > ($1, $2) ORDER BY task.id, event.seq LIMIT $3",
     values: "
-        SELECT task, seq, body FROM run_event
-        WHERE (task, seq) IN (SELECT * FROM unnest($1::uuid[], $2::bigint[])) ORDER BY task, seq",
-    update: "UPDATE run_event SET body = $3 WHERE task = $1 AND seq = $2",
+        SELECT task.id, event.seq, body FROM unnest($1::uuid[], $2::bigint[]) AS wanted (id, number)
+        JOIN task USING (id) JOIN run_event AS event ON event.task = task.seq AND event.seq = number
+        ORDER BY task.id, event.seq",
+    update: "
+        UPDATE run_event SET body = $3 FROM task
+        WHERE task.id = $1 AND run_event.task = task.seq AND run_event.seq = $2",
     column: Some(|_| Column::Event),
 };
 

@@ -14,7 +14,7 @@ use toolyard_task::keys::KeyUse;
 
 /// Each entry upgrades a schema from the version of its index to the next one. A released entry is
 /// never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5];
 
 /// `engine_time` is the time of the server, in milliseconds since 1970, and `store_time` the same,
 /// except that it does not go back behind a time that its caller has seen; a time more than a day
@@ -45,6 +45,10 @@ const SCHEMA_3: &str = include_str!("schema/3.sql");
 /// When a parked task is due, and journals, as in schema 9 of the SQLite store. Components are here in parts of
 /// 1 MiB, so that every host of the schema has them; `put` is the time at which one was last put.
 const SCHEMA_4: &str = include_str!("schema/4.sql");
+
+/// Attempts and events are found by a number of their task, which grows, as in schemas 10 and 11 of the SQLite store.
+/// With the random id, each change wrote pages all over their indexes, whole pages after each checkpoint.
+const SCHEMA_5: &str = include_str!("schema/5.sql");
 
 /// The table that holds the version of the tables. Its name identifies a schema of a host.
 pub(super) const VERSION: &str = "toolyard_version";

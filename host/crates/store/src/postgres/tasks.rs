@@ -2,6 +2,7 @@
 
 use super::error::PostgresError;
 use super::rows::{count, get, number, number_of, summary, task, timed};
+use super::timeline_rows::TaskRow;
 use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, journal, questions, search, timeline};
 use crate::audit_lines;
@@ -45,8 +46,8 @@ const CREATE: &str = "
         SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $14, $15, $9, $10, $11, $16
         FROM room, LATERAL (SELECT store_time($1) AS now OFFSET 0) AS clock WHERE said = 0
         ON CONFLICT (id) DO NOTHING
-        RETURNING created)
-    SELECT said, (SELECT created FROM made) FROM room";
+        RETURNING created, seq)
+    SELECT said, created, seq FROM room LEFT JOIN made ON true";
 
 /// The statement omits the arguments: the server does not rewrite long values that it does not
 /// name. A task that parks again may be offered to any host.
@@ -58,16 +59,16 @@ macro_rules! update {
         WHERE id = $1 AND version = $2::bigint - 1"
     };
 }
-const UPDATE: &str = update!();
+const UPDATE: &str = concat!(update!(), " RETURNING seq");
 /// Also moves the fence of the journal. Most changes do not, and then nothing more is written.
 const UPDATE_RECORDED: &str = concat!(
     "WITH changed AS (",
     update!(),
-    " RETURNING id),
+    " RETURNING id, seq),
     moved AS (
         UPDATE journal SET incarnation = $13, attempt = $14 FROM changed
         WHERE task = changed.id AND (journal.incarnation <> $13 OR journal.attempt <> $14))
-    SELECT id FROM changed"
+    SELECT seq FROM changed"
 );
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
@@ -103,7 +104,7 @@ const REMOVE: &str = "
     DELETE FROM task WHERE id IN (
         SELECT id FROM task WHERE id = ANY($2) AND status > 2 AND ($3 OR due <= (SELECT store_time($1)))
         ORDER BY id FOR UPDATE)
-    RETURNING id, (SELECT store_time($1))";
+    RETURNING id, (SELECT store_time($1)), seq";
 
 /// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
 /// not write it each time.
@@ -122,11 +123,11 @@ impl TaskStore for PostgresStore {
         let created = self.writer.write(new, move |writing, (new, bodies, events)| {
             Box::pin(async move {
                 let created = create(writing, new, bodies, quota, in_all).await?;
-                if let Ok(task) = &created {
-                    let (run, at) = (RunRecord::of(task), task.created_at);
-                    writing.timeline(|rows| rows.add_change(task.id, run, at, events));
+                if let Ok((task, seq)) = &created {
+                    let (row, at) = (TaskRow { id: task.id, seq: *seq }, task.created_at);
+                    writing.timeline(|rows| rows.add_change(row, RunRecord::of(task), at, events));
                 }
-                Ok(created)
+                Ok(created.map(|(task, _)| task))
             })
         });
         let created = created.await?;
@@ -159,17 +160,15 @@ impl TaskStore for PostgresStore {
         let committed = self.writer.write_to(Some(id), change, move |writing, change| {
             let (change, bodies, events, run, last) = change;
             Box::pin(async move {
-                let committed = write(writing, change).await?;
-                if committed == CommitStatus::Done {
-                    if let Some(last) = last {
-                        journal::append_last(writing, last).await?;
-                    }
-                    writing.log_all(at, bodies);
-                    let at = at.max(Timestamp(writing.state.floor.get()));
-                    let run = run.clone().committed_at(at);
-                    writing.timeline(|rows| rows.add_change(id, run, at, events));
+                let Some(seq) = write(writing, change).await? else { return Ok(CommitStatus::Stale) };
+                if let Some(last) = last {
+                    journal::append_last(writing, last).await?;
                 }
-                Ok(committed)
+                writing.log_all(at, bodies);
+                let at = at.max(Timestamp(writing.state.floor.get()));
+                let run = run.clone().committed_at(at);
+                writing.timeline(|rows| rows.add_change(TaskRow { id, seq }, run, at, events));
+                Ok(CommitStatus::Done)
             })
         });
         committed.await
@@ -281,7 +280,7 @@ async fn create(
     bodies: &[String],
     quota: Quota,
     in_all: Option<u32>,
-) -> Result<Result<Task, CreateError>, PostgresError> {
+) -> Result<Result<(Task, i64), CreateError>, PostgresError> {
     let task = &new.task;
     sealed(writing, new.key).await?;
     let given: [&(dyn ToSql + Sync); 17] = [
@@ -304,8 +303,8 @@ async fn create(
         &i64::from(quota.parked_per_owner),
     ];
     let rows = writing.rows(CREATE, &given).await?;
-    let (said, created): (i32, Option<i64>) = match rows.first() {
-        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+    let (said, created): (i32, Option<(i64, i64)>) = match rows.first() {
+        Some(row) => (row.try_get(0)?, row.try_get::<_, Option<_>>(1)?.zip(row.try_get(2)?)),
         None => (0, None),
     };
     Ok(match (said, created) {
@@ -313,13 +312,12 @@ async fn create(
         (2, _) => Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }),
         (3, _) => Err(CreateError::Full { scope: QuotaScope::Parked, limit: quota.parked_per_owner }),
         (_, None) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
-        (_, Some(created)) => {
+        (_, Some((created, seq))) => {
             let now = writing.state.floor.saw(created);
             writing.log_all(now, bodies);
             writing.changes(task.id);
             journal::insert(writing, task).await?;
-            let task = timed(task.clone(), now, now);
-            Ok(task)
+            Ok((timed(task.clone(), now, now), seq))
         }
     })
 }
@@ -328,10 +326,11 @@ fn status(task: &Task) -> i16 {
     number_of(task.status())
 }
 
+/// Returns the number of the row that was written; `None` if the change is stale.
 async fn write(
     writing: &PostgresTransaction<'_>,
     change: &EncodedTask,
-) -> Result<CommitStatus, PostgresError> {
+) -> Result<Option<i64>, PostgresError> {
     sealed(writing, change.key).await?;
     spanned(writing, change.span).await?;
     let status = i16::try_from(change.status).unwrap_or(i16::MAX);
@@ -350,21 +349,19 @@ async fn write(
         &change.wake,
     ];
     let written = match &change.journal {
-        None => writing.execute(UPDATE, &given).await?,
+        None => writing.rows(UPDATE, &given).await?,
         Some((incarnation, attempt)) => {
             given.push(incarnation);
             given.push(attempt);
-            writing.rows(UPDATE_RECORDED, &given).await?.len() as u64
+            writing.rows(UPDATE_RECORDED, &given).await?
         }
     };
-    if written == 0 {
-        return Ok(CommitStatus::Stale);
-    }
+    let Some(row) = written.first() else { return Ok(None) };
     writing.changes(change.id);
-    Ok(CommitStatus::Done)
+    Ok(Some(row.try_get(0)?))
 }
 
-/// Removes tasks with their events. Returns a row for each, with its id and the time.
+/// Removes tasks with their events. Returns a row for each: its id, the time, and the number of its row.
 pub(super) async fn remove(
     writing: &PostgresTransaction<'_>,
     ids: &[Uuid],

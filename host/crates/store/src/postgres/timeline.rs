@@ -7,7 +7,7 @@
 use super::PostgresStore;
 use super::error::PostgresError;
 use super::rows::{get, number};
-use super::timeline_rows::{RunReport, TaskRows, TimelineRows};
+use super::timeline_rows::{RunReport, TaskRow, TaskRows, TimelineRows};
 use super::transaction::{Operation, PostgresTransaction, pending, sealed};
 use crate::codec::CodecError;
 use crate::encryption::{Column, Sealing};
@@ -16,6 +16,7 @@ use crate::timeline_buffer::{Note, Relaxed, log_events_not_stored};
 use crate::timeline_encoding::{EncodedNote, EventLength, MAX_SMALL_BYTES, Recorder};
 use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
+use std::collections::BTreeMap;
 use std::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -27,33 +28,39 @@ use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
 use uuid::Uuid;
 
-const LOCK: &str = "SELECT store_time($2) FROM task WHERE id = $1 FOR UPDATE";
+const LOCK: &str = "SELECT store_time($2), seq FROM task WHERE id = $1 FOR UPDATE";
 const LOCK_IF_FREE: &str = "SELECT FROM task WHERE id = $1 FOR UPDATE SKIP LOCKED";
 
 /// A parked attempt keeps its host.
 const UPSERT: &str = "
-    INSERT INTO run (task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest,
+    INSERT INTO run (task_seq, task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
+    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[])
+    ON CONFLICT (task_seq, attempt) WHERE task_seq IS NOT NULL DO UPDATE SET digest = excluded.digest,
         incarnation = CASE excluded.incarnation WHEN 0 THEN run.incarnation ELSE excluded.incarnation END,
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         bytes = run.bytes + excluded.bytes";
 const LOSE: &str = "
-    UPDATE run SET ended = $3, outcome = $4 WHERE task = $1 AND attempt < $2 AND ended IS NULL";
+    UPDATE run SET ended = $3, outcome = $4 WHERE task_seq = $1 AND attempt < $2 AND ended IS NULL";
 const INSERT: &str = "
     INSERT INTO run_event (task, seq, attempt, at, kind, body)
-    SELECT $1, nth + (SELECT coalesce(max(seq), 0) FROM run_event WHERE task = $1), attempt, at, kind, body
-    FROM unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bytea[])
-        WITH ORDINALITY AS new (attempt, at, kind, body, nth)";
+    SELECT new.task, row_number() OVER (PARTITION BY new.task ORDER BY nth)
+        + (SELECT coalesce(max(seq), 0) FROM run_event WHERE task = new.task), attempt, at, kind, body
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::bytea[])
+        WITH ORDINALITY AS new (task, attempt, at, kind, body, nth)";
 const REPORT: &str = "
-    UPDATE run SET bytes = bytes + $3, cpu_us = coalesce($4, cpu_us), memory = coalesce($5, memory)
-    WHERE task = $1 AND attempt = $2";
-const LONG: &str = "SELECT task FROM run WHERE task = ANY($1) GROUP BY task HAVING sum(bytes) > $2::bigint";
+    UPDATE run SET bytes = run.bytes + new.bytes, cpu_us = coalesce(new.cpu_us, run.cpu_us),
+        memory = coalesce(new.memory, run.memory)
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+        AS new (task_seq, attempt, bytes, cpu_us, memory)
+    WHERE run.task_seq = new.task_seq AND run.attempt = new.attempt";
+const LONG: &str = "
+    SELECT task, task_seq FROM run WHERE task_seq = ANY($1) GROUP BY task, task_seq HAVING sum(bytes) > $2::bigint";
 
 const REMOVE: &str = "DELETE FROM run_event WHERE task = ANY($1)";
-const NO_BYTES: &str = "UPDATE run SET bytes = 0 WHERE task = ANY($1)";
+const LEAVE: &str = "UPDATE run SET task_seq = NULL, bytes = 0 WHERE task_seq = ANY($1)";
 
-const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM run WHERE task = $1";
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM run WHERE task_seq = $1";
 const EVENTS: &str =
     "SELECT seq, kind, octet_length(body)::bigint FROM run_event WHERE task = $1 ORDER BY seq";
 const GAPS: &str = "SELECT body FROM run_event WHERE task = $1 AND seq BETWEEN $2 AND $3 AND kind = $4";
@@ -62,26 +69,29 @@ const PUT_GAP: &str = "UPDATE run_event SET kind = $3, body = $4 WHERE task = $1
 const COUNT_AGAIN: &str = "
     UPDATE run SET bytes = (
         SELECT coalesce(sum(octet_length(body)), 0) FROM run_event
-        WHERE run_event.task = run.task AND run_event.attempt = run.attempt)
-    WHERE task = $1";
+        WHERE run_event.task = run.task_seq AND run_event.attempt = run.attempt)
+    WHERE task_seq = $1";
 
 const RUNS: &str = "
     SELECT attempt, tool, digest, owner, incarnation, created, started, ended, outcome, cpu_us, memory, bytes
-    FROM run WHERE task = $1 ORDER BY attempt";
+    FROM run WHERE task_seq = (SELECT seq FROM task WHERE id = $1) OR (task_seq IS NULL AND task = $1)
+    ORDER BY attempt";
 const PAGE: &str = "
-    SELECT seq, attempt, at, kind, body FROM run_event WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    SELECT seq, attempt, at, kind, body FROM run_event
+    WHERE task = (SELECT seq FROM task WHERE id = $1) AND seq > $2 ORDER BY seq LIMIT $3";
 
-/// Other hosts may tidy at the same time.
+/// Attempts whose tasks are removed. Other hosts may tidy at the same time.
 const OLD: &str = "
-    DELETE FROM run WHERE (task, attempt) IN (
-        SELECT task, attempt FROM run
-        WHERE ended <= $1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task)
+    DELETE FROM run WHERE task_seq IS NULL AND (task, attempt) IN (
+        SELECT task, attempt FROM run WHERE task_seq IS NULL AND ended <= $1
         ORDER BY ended LIMIT $2 FOR UPDATE SKIP LOCKED)";
-const SIZES: &str = "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM run";
+const LEFT: &str = "SELECT count(*) FROM run WHERE task_seq IS NULL";
+const TOTAL: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM run";
 /// Tasks whose last attempt has ended and that have more than a gap, the first to end first.
 const ENDED: &str = "
-    SELECT task, sum(bytes)::bigint FROM run
-    GROUP BY task HAVING count(*) = count(ended) AND sum(bytes) > $2::bigint ORDER BY max(ended) LIMIT $1";
+    SELECT task, task_seq, sum(bytes)::bigint FROM run WHERE task_seq IS NOT NULL
+    GROUP BY task, task_seq HAVING count(*) = count(ended) AND sum(bytes) > $2::bigint
+    ORDER BY max(ended) LIMIT $1";
 
 /// The most records that one transaction removes.
 const MAX_RECORDS: i64 = 500;
@@ -90,7 +100,7 @@ const MAX_RECORDS: i64 = 500;
 const MAX_TASKS: i64 = 32;
 const MAX_TRANSACTIONS: usize = 16;
 
-/// Writes the rows of a transaction, which has locked their tasks.
+/// Writes the rows of a transaction, which has locked their tasks: each kind of row in one statement.
 pub(super) async fn insert(
     writing: &PostgresTransaction<'_>,
     rows: TimelineRows,
@@ -102,88 +112,105 @@ pub(super) async fn insert(
     // Statements are sent in the order below only if none of them has to be prepared first.
     let statements = [UPSERT, LOSE, INSERT, REPORT, LONG];
     try_join_all(statements.map(|sql| writing.on.prepare_cached(sql))).await?;
-    let ids: Vec<Uuid> = tasks.keys().map(|task| task.0).collect();
+    let numbers: Vec<i64> = tasks.keys().copied().collect();
     let limit = number(writing.state.recorder.bounds.task);
-    let written = join_all(tasks.iter().map(|(task, rows)| rows.write(writing, *task)));
-    let long: [&(dyn ToSql + Sync); 2] = [&ids, &limit];
-    let (written, long) = tokio::join!(biased; written, writing.rows(LONG, &long));
-    written.into_iter().collect::<Result<(), PostgresError>>()?;
+    let long: [&(dyn ToSql + Sync); 2] = [&numbers, &limit];
+    let (runs, lost, events, reports, long) = tokio::join!(biased;
+        write_runs(writing, &tasks),
+        lose(writing, &tasks),
+        write_events(writing, &tasks),
+        write_reports_of(writing, &tasks),
+        writing.rows(LONG, &long),
+    );
+    runs.and(lost).and(events).and(reports)?;
     for row in long? {
-        trim(writing, TaskId(row.try_get(0)?)).await?;
+        trim(writing, TaskRow { id: TaskId(row.try_get(0)?), seq: row.try_get(1)? }).await?;
     }
     Ok(())
 }
 
-impl TaskRows {
-    async fn write(&self, writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), PostgresError> {
-        let runs = join_all(self.runs.iter().map(|run| write_run(writing, task, run)));
-        let reports = self.reports.iter();
-        let reports = join_all(reports.map(|(attempt, report)| report.write(writing, task, *attempt)));
-        let (runs, events, reports) = tokio::join!(biased; runs, self.write_events(writing, task), reports);
-        runs.into_iter().chain([events]).chain(reports).collect()
-    }
-
-    async fn write_events(
-        &self,
-        writing: &PostgresTransaction<'_>,
-        task: TaskId,
-    ) -> Result<(), PostgresError> {
-        let events = || self.reported.iter().chain(&self.changed);
-        if events().next().is_none() {
-            return Ok(());
-        }
-        let attempts: Vec<i64> = events().map(|(_, event)| event.attempt.into()).collect();
-        let times: Vec<i64> = events().map(|(at, _)| at.0).collect();
-        let kinds: Vec<i16> = events().map(|(_, event)| event.kind.number()).collect();
-        let bodies: Vec<&[u8]> = events().map(|(_, event)| &event.body[..]).collect();
-        writing.execute(INSERT, &[&task.0, &attempts, &times, &kinds, &bodies]).await.map(drop)
-    }
-}
-
-impl RunReport {
-    async fn write(
-        &self,
-        writing: &PostgresTransaction<'_>,
-        task: TaskId,
-        attempt: u32,
-    ) -> Result<(), PostgresError> {
-        let Self { bytes, cpu_us, memory } = self;
-        writing.execute(REPORT, &[&task.0, &i64::from(attempt), bytes, cpu_us, memory]).await.map(drop)
-    }
-}
-
-async fn write_run(
+async fn write_runs(
     writing: &PostgresTransaction<'_>,
-    task: TaskId,
-    run: &RunRecord,
+    tasks: &BTreeMap<i64, TaskRows>,
 ) -> Result<(), PostgresError> {
-    let attempt = i64::from(run.attempt);
-    let incarnation = number(run.incarnation.0);
-    let (started, ended) = (run.started.map(|at| at.0), run.ended.map(|at| at.0));
-    let bytes = number(run.bytes);
-    let given: [&(dyn ToSql + Sync); 11] = [
-        &task.0,
-        &attempt,
-        &run.tool,
-        &run.digest.0,
+    let runs: Vec<(i64, Uuid, &RunRecord)> =
+        tasks.iter().flat_map(|(seq, rows)| rows.runs.values().map(|run| (*seq, rows.task.0, run))).collect();
+    if runs.is_empty() {
+        return Ok(());
+    }
+    fn column<'a, T>(runs: &[(i64, Uuid, &'a RunRecord)], of: impl Fn(&'a RunRecord) -> T) -> Vec<T> {
+        runs.iter().map(|(.., run)| of(run)).collect()
+    }
+    let given: [&(dyn ToSql + Sync); 12] = [
+        &runs.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(),
+        &runs.iter().map(|(_, task, _)| *task).collect::<Vec<_>>(),
+        &column(&runs, |run| i64::from(run.attempt)),
+        &column(&runs, |run| run.tool.as_str()),
+        &column(&runs, |run| run.digest.0.as_str()),
         // The name of a subject may contain zero, which text cannot.
-        &run.owner.as_bytes(),
-        &incarnation,
-        &run.created.0,
-        &started,
-        &ended,
-        &run.outcome,
-        &bytes,
+        &column(&runs, |run| run.owner.as_bytes()),
+        &column(&runs, |run| number(run.incarnation.0)),
+        &column(&runs, |run| run.created.0),
+        &column(&runs, |run| run.started.map(|at| at.0)),
+        &column(&runs, |run| run.ended.map(|at| at.0)),
+        &column(&runs, |run| run.outcome.as_deref()),
+        &column(&runs, |run| number(run.bytes)),
     ];
-    let lost = async {
-        if run.attempt == 1 {
-            return Ok(0);
-        }
-        // A later attempt begins when the one before it is lost.
-        writing.execute(LOSE, &[&task.0, &attempt, &run.created.0, &LOST]).await
-    };
-    let (written, lost) = tokio::join!(biased; writing.execute(UPSERT, &given), lost);
-    written.and(lost).map(drop)
+    writing.execute(UPSERT, &given).await.map(drop)
+}
+
+/// A later attempt begins when the one before it is lost.
+async fn lose(
+    writing: &PostgresTransaction<'_>,
+    tasks: &BTreeMap<i64, TaskRows>,
+) -> Result<(), PostgresError> {
+    let later = tasks.iter().flat_map(|(seq, rows)| rows.runs.values().map(move |run| (seq, run)));
+    let lost = later.filter(|(_, run)| run.attempt > 1).map(async |(seq, run)| {
+        writing.execute(LOSE, &[seq, &i64::from(run.attempt), &run.created.0, &LOST]).await
+    });
+    join_all(lost).await.into_iter().try_for_each(|lost| lost.map(drop))
+}
+
+async fn write_events(
+    writing: &PostgresTransaction<'_>,
+    tasks: &BTreeMap<i64, TaskRows>,
+) -> Result<(), PostgresError> {
+    let events = tasks.iter().flat_map(|(seq, rows)| {
+        rows.reported.iter().chain(&rows.changed).map(|(at, event)| (*seq, *at, event))
+    });
+    let events: Vec<_> = events.collect();
+    if events.is_empty() {
+        return Ok(());
+    }
+    let given: [&(dyn ToSql + Sync); 5] = [
+        &events.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(),
+        &events.iter().map(|(.., event)| i64::from(event.attempt)).collect::<Vec<_>>(),
+        &events.iter().map(|(_, at, _)| at.0).collect::<Vec<_>>(),
+        &events.iter().map(|(.., event)| event.kind.number()).collect::<Vec<_>>(),
+        &events.iter().map(|(.., event)| &event.body[..]).collect::<Vec<_>>(),
+    ];
+    writing.execute(INSERT, &given).await.map(drop)
+}
+
+async fn write_reports_of(
+    writing: &PostgresTransaction<'_>,
+    tasks: &BTreeMap<i64, TaskRows>,
+) -> Result<(), PostgresError> {
+    let reports = tasks.iter().flat_map(|(seq, rows)| {
+        rows.reports.iter().map(|(attempt, report)| (*seq, i64::from(*attempt), report))
+    });
+    let reports: Vec<(i64, i64, &RunReport)> = reports.collect();
+    if reports.is_empty() {
+        return Ok(());
+    }
+    let given: [&(dyn ToSql + Sync); 5] = [
+        &reports.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(),
+        &reports.iter().map(|(_, attempt, _)| *attempt).collect::<Vec<_>>(),
+        &reports.iter().map(|(.., report)| report.bytes).collect::<Vec<_>>(),
+        &reports.iter().map(|(.., report)| report.cpu_us).collect::<Vec<_>>(),
+        &reports.iter().map(|(.., report)| report.memory).collect::<Vec<_>>(),
+    ];
+    writing.execute(REPORT, &given).await.map(drop)
 }
 
 /// The write of the reports of a task that have waited.
@@ -212,26 +239,27 @@ async fn add_reports(
     let rows = writing.rows(LOCK, &[&task.0, &writing.state.floor.get()]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let now = writing.state.floor.saw(row.try_get(0)?);
-    writing.timeline(|rows| rows.add_reports(task, now, notes));
+    let row = TaskRow { id: task, seq: row.try_get(1)? };
+    writing.timeline(|rows| rows.add_reports(row, now, notes));
     Ok(())
 }
 
-/// Removes the events of tasks that the transaction has removed; their ids are the first column. No trigger
-/// does this, because a start refuses a schema with triggers.
+/// Removes the events of tasks that the transaction has removed; the numbers of their rows are the third column. No
+/// trigger does this, because a start refuses a schema with triggers.
 pub(super) async fn remove_events(
     writing: &PostgresTransaction<'_>,
     removed: &[Row],
 ) -> Result<(), PostgresError> {
-    let ids = removed.iter().map(|row| row.try_get(0)).collect::<Result<Vec<Uuid>, _>>()?;
-    if !ids.is_empty() {
-        writing.execute(REMOVE, &[&ids]).await?;
-        writing.execute(NO_BYTES, &[&ids]).await?;
+    let numbers = removed.iter().map(|row| row.try_get(2)).collect::<Result<Vec<i64>, _>>()?;
+    if !numbers.is_empty() {
+        writing.execute(REMOVE, &[&numbers]).await?;
+        writing.execute(LEAVE, &[&numbers]).await?;
     }
     Ok(())
 }
 
 /// Leaves out what exceeds the bound of one task.
-async fn trim(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), PostgresError> {
+async fn trim(writing: &PostgresTransaction<'_>, task: TaskRow) -> Result<(), PostgresError> {
     let events = lengths(writing, task).await?;
     match cut(&events, writing.state.recorder.bounds.task) {
         Some(cut) => leave_out(writing, task, &events, cut).await,
@@ -242,25 +270,28 @@ async fn trim(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<(), Pos
 /// Puts one event in the place of these.
 async fn leave_out(
     writing: &PostgresTransaction<'_>,
-    task: TaskId,
+    TaskRow { id, seq }: TaskRow,
     events: &[EventLength],
     cut: Cut,
 ) -> Result<(), PostgresError> {
     let (from, to, gap) = (number(cut.from), number(cut.to), EventKind::LeftOut.number());
-    let gaps = writing.rows(GAPS, &[&task.0, &from, &to, &gap]).await?;
+    let gaps = writing.rows(GAPS, &[&seq, &from, &to, &gap]).await?;
     let gaps = gaps.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-    let Ok(body) = writing.state.recorder.gap(task, events, cut, gaps) else { return Ok(()) };
-    writing.execute(LEAVE_OUT, &[&task.0, &from, &to]).await?;
-    writing.execute(PUT_GAP, &[&task.0, &from, &gap, &body]).await?;
-    writing.execute(COUNT_AGAIN, &[&task.0]).await.map(drop)
+    let Ok(body) = writing.state.recorder.gap(id, events, cut, gaps) else { return Ok(()) };
+    writing.execute(LEAVE_OUT, &[&seq, &from, &to]).await?;
+    writing.execute(PUT_GAP, &[&seq, &from, &gap, &body]).await?;
+    writing.execute(COUNT_AGAIN, &[&seq]).await.map(drop)
 }
 
-async fn lengths(writing: &PostgresTransaction<'_>, task: TaskId) -> Result<Vec<EventLength>, PostgresError> {
+async fn lengths(
+    writing: &PostgresTransaction<'_>,
+    task: TaskRow,
+) -> Result<Vec<EventLength>, PostgresError> {
     let length = |row: &Row| {
         let kind = EventKind::of_number(get(row, 1)?).unwrap_or(EventKind::LeftOut);
         Ok((count(row, 0)?, kind, count(row, 2)?))
     };
-    writing.rows(EVENTS, &[&task.0]).await?.iter().map(length).collect()
+    writing.rows(EVENTS, &[&task.seq]).await?.iter().map(length).collect()
 }
 
 #[async_trait]
@@ -294,10 +325,16 @@ impl TimelineStore for PostgresStore {
 
     async fn tidy_timeline(&self) -> Result<(), StoreError> {
         self.writer.write((), |writing, ()| Box::pin(remove_records(writing))).await?;
+        // This reads all records, so the writer does not wait for it.
+        let rows = self.readers.rows(TOTAL, &[]).await?;
+        let bytes: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+        let mut excess = bytes.saturating_sub(number(self.state.recorder.bounds.total));
         for _ in 0..MAX_TRANSACTIONS {
-            if !self.writer.write((), |writing, ()| Box::pin(empty_some(writing))).await? {
+            if excess <= 0 {
                 break;
             }
+            let empty = self.writer.write(excess, |writing, excess| Box::pin(empty_some(writing, *excess)));
+            excess = empty.await?;
         }
         Ok(())
     }
@@ -343,43 +380,35 @@ async fn remove_records(writing: &PostgresTransaction<'_>) -> Result<(), Postgre
     let bounds = writing.state.recorder.bounds;
     let old = writing.time().await?.0.saturating_sub(number(bounds.keep_ms));
     writing.execute(OLD, &[&old, &MAX_RECORDS]).await?;
-    let too_many = sizes(writing).await?.0.saturating_sub(number(bounds.rows));
+    let rows = writing.rows(LEFT, &[]).await?;
+    let left: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    let too_many = left.saturating_sub(number(bounds.rows));
     if too_many > 0 {
         writing.execute(OLD, &[&i64::MAX, &too_many.min(MAX_RECORDS)]).await?;
     }
     Ok(())
 }
 
-/// How many records there are, and the bytes of their events.
-async fn sizes(writing: &PostgresTransaction<'_>) -> Result<(i64, i64), PostgresError> {
-    let rows = writing.rows(SIZES, &[]).await?;
-    rows.first().map_or(Ok((0, 0)), |row| Ok((row.try_get(0)?, row.try_get(1)?)))
-}
-
-/// Leaves out all events of some tasks, if those of all tasks exceed their bound. Returns whether there may
-/// be more to leave out.
-async fn empty_some(writing: &PostgresTransaction<'_>) -> Result<bool, PostgresError> {
-    let recorder = &writing.state.recorder;
-    let mut excess = sizes(writing).await?.1.saturating_sub(number(recorder.bounds.total));
-    if excess <= 0 {
-        return Ok(false);
-    }
-    sealed(writing, recorder.sealing.key()).await?;
+/// Leaves out all events of some tasks, because those of all tasks exceed their bound by `excess` bytes. Returns by how
+/// much they still do, or 0 if nothing can be left out.
+async fn empty_some(writing: &PostgresTransaction<'_>, mut excess: i64) -> Result<i64, PostgresError> {
+    sealed(writing, writing.state.recorder.sealing.key()).await?;
     let mut emptied = false;
     for row in writing.rows(ENDED, &[&MAX_TASKS, &MAX_SMALL_BYTES]).await? {
-        let (task, bytes) = (TaskId(row.try_get(0)?), row.try_get::<_, i64>(1)?);
+        let task = TaskRow { id: TaskId(row.try_get(0)?), seq: row.try_get(1)? };
+        let bytes: i64 = row.try_get(2)?;
         // The transaction may hold locks already, so it waits for none.
-        if excess <= 0 || writing.rows(LOCK_IF_FREE, &[&task.0]).await?.is_empty() {
+        if excess <= 0 || writing.rows(LOCK_IF_FREE, &[&task.id.0]).await?.is_empty() {
             continue;
         }
         let events = lengths(writing, task).await?;
         if let (Some(first), Some(last)) = (events.first(), events.last()) {
             leave_out(writing, task, &events, Cut { from: first.0, to: last.0 }).await?;
         }
-        let rows = writing.rows(BYTES, &[&task.0]).await?;
+        let rows = writing.rows(BYTES, &[&task.seq]).await?;
         let left = rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))?;
         excess -= bytes - left;
         emptied = true;
     }
-    Ok(emptied && excess > 0)
+    Ok(if emptied { excess } else { 0 })
 }

@@ -8,14 +8,21 @@ use toolyard_task::TaskId;
 use toolyard_task::timeline::RunRecord;
 use toolyard_task::wire::Timestamp;
 
-/// The rows of a transaction, which are written at its end.
-#[derive(Default)]
-pub(super) struct TimelineRows(pub(super) BTreeMap<TaskId, TaskRows>);
+/// A task and the number of its row.
+#[derive(Clone, Copy)]
+pub(super) struct TaskRow {
+    pub(super) id: TaskId,
+    pub(super) seq: i64,
+}
 
+/// The rows of a transaction, which are written at its end, by the numbers of their tasks.
 #[derive(Default)]
+pub(super) struct TimelineRows(pub(super) BTreeMap<i64, TaskRows>);
+
 pub(super) struct TaskRows {
-    /// The attempts after each change, with the bytes of its events.
-    pub(super) runs: Vec<RunRecord>,
+    pub(super) task: TaskId,
+    /// Each attempt after the changes of the transaction, with the bytes of their events.
+    pub(super) runs: BTreeMap<u32, RunRecord>,
     pub(super) reports: BTreeMap<u32, RunReport>,
     /// Reports come before the changes of the same transaction.
     pub(super) reported: Vec<(Timestamp, EncodedEvent)>,
@@ -31,10 +38,20 @@ pub(super) struct RunReport {
 }
 
 impl TimelineRows {
+    fn of(&mut self, TaskRow { id, seq }: TaskRow) -> &mut TaskRows {
+        self.0.entry(seq).or_insert_with(|| TaskRows {
+            task: id,
+            runs: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            reported: Vec::new(),
+            changed: Vec::new(),
+        })
+    }
+
     /// Adds the events of a change after which the attempt is `run`, at the time of the change.
     pub(super) fn add_change(
         &mut self,
-        task: TaskId,
+        task: TaskRow,
         run: RunRecord,
         at: Timestamp,
         events: &[EncodedEvent],
@@ -42,14 +59,18 @@ impl TimelineRows {
         if events.is_empty() {
             return;
         }
-        let rows = self.0.entry(task).or_default();
-        let bytes = events.iter().map(|event| event.body.len() as u64).sum();
-        rows.runs.push(RunRecord { bytes, ..run });
+        let rows = self.of(task);
+        let before = rows.runs.remove(&run.attempt);
+        let bytes: u64 = events.iter().map(|event| event.body.len() as u64).sum();
+        let bytes = bytes + before.as_ref().map_or(0, |before| before.bytes);
+        let attempt = run.attempt;
+        let run = before.map_or_else(|| run.clone(), |before| before.updated(run.clone()));
+        rows.runs.insert(attempt, RunRecord { bytes, ..run });
         rows.changed.extend(events.iter().map(|event| (at, event.clone())));
     }
 
-    pub(super) fn add_reports(&mut self, task: TaskId, now: Timestamp, notes: &[EncodedNote<Instant>]) {
-        let rows = self.0.entry(task).or_default();
+    pub(super) fn add_reports(&mut self, task: TaskRow, now: Timestamp, notes: &[EncodedNote<Instant>]) {
+        let rows = self.of(task);
         for note in notes {
             match note {
                 EncodedNote::Usage { attempt, used } => {

@@ -20,7 +20,7 @@ const HELD: &str = "
     SELECT (SELECT count(*) FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status <= 2),
            (SELECT count(*) FROM task WHERE (owner = ?1 OR (owner >= ?2 AND owner < ?3)) AND status > 2),
            (SELECT count(*) FROM run WHERE owner = ?4 AND NOT EXISTS (
-                SELECT 1 FROM task WHERE id = run.task AND NOT (owner = ?1 OR (owner >= ?2 AND owner < ?3)))),
+                SELECT 1 FROM task WHERE seq = run.task_seq AND NOT (owner = ?1 OR (owner >= ?2 AND owner < ?3)))),
            (SELECT count(*) FROM permission WHERE owner = ?1 OR (owner >= ?2 AND owner < ?3))";
 const ENDED: &str = "
     SELECT id, bytes + coalesce((SELECT journal.bytes FROM journal WHERE journal.task = task.seq), 0)
@@ -28,8 +28,7 @@ const ENDED: &str = "
 
 const RUNS: &str = "
     DELETE FROM run WHERE seq IN (
-        SELECT seq FROM run
-        WHERE owner = ?1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task) LIMIT ?2)";
+        SELECT seq FROM run WHERE owner = ?1 AND task_seq IS NULL LIMIT ?2)";
 const PERMISSIONS: &str = "
     DELETE FROM permission WHERE id IN (
         SELECT id FROM permission WHERE owner = ?1 OR (owner >= ?2 AND owner < ?3) LIMIT ?4)";

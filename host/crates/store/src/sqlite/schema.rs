@@ -49,8 +49,10 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry upgrades a file from the schema of its index to the next one. A released entry is
 /// never edited.
-pub(super) const MIGRATIONS: &[&str] =
-    &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7, SCHEMA_8, SCHEMA_9, SCHEMA_10];
+pub(super) const MIGRATIONS: &[&str] = &[
+    SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7, SCHEMA_8, SCHEMA_9, SCHEMA_10,
+    SCHEMA_11,
+];
 
 /// Rows have their own number and are not stored by their id: ids are random, rows are long, and
 /// inserting long rows at random positions splits pages throughout the table. With numbers, rows
@@ -110,6 +112,11 @@ const SCHEMA_9: &str = include_str!("schema/9.sql");
 /// more pages to copy back. Events end with their task, so they are stored by its number, which a later task may get;
 /// attempts outlive it, and have numbers of their own.
 const SCHEMA_10: &str = include_str!("schema/10.sql");
+
+/// Attempts are found by the number of their task's row, which grows, not by its random id, whose index scattered the
+/// writes of changes over the file. `task_seq` is null once the task is removed: such attempts have small indexes of
+/// their own, so that tidying does not look at those of stored tasks.
+const SCHEMA_11: &str = include_str!("schema/11.sql");
 
 /// Creates the folder and the file if they are missing, with rights for the owner only, and
 /// upgrades the file to the schema of this release. Returns its path.

@@ -21,21 +21,21 @@ use toolyard_task::{Digest, Incarnation, StoreError, TaskId};
 
 /// A parked attempt keeps its host.
 const UPSERT: &str = "
-    INSERT INTO run (task, attempt, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-    ON CONFLICT (task, attempt) DO UPDATE SET digest = excluded.digest,
+    INSERT INTO run (task_seq, attempt, task, tool, digest, owner, incarnation, created, started, ended, outcome, bytes)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    ON CONFLICT (task_seq, attempt) WHERE task_seq IS NOT NULL DO UPDATE SET digest = excluded.digest,
         incarnation = iif(excluded.incarnation = 0, incarnation, excluded.incarnation),
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         bytes = bytes + excluded.bytes";
 const LOSE: &str =
-    "UPDATE run SET ended = ?3, outcome = ?4 WHERE task = ?1 AND attempt < ?2 AND ended IS NULL";
-const USED: &str = "UPDATE run SET cpu_us = ?3, memory = ?4 WHERE task = ?1 AND attempt = ?2";
-const GROWN: &str = "UPDATE run SET bytes = bytes + ?3 WHERE task = ?1 AND attempt = ?2";
+    "UPDATE run SET ended = ?3, outcome = ?4 WHERE task_seq = ?1 AND attempt < ?2 AND ended IS NULL";
+const USED: &str = "UPDATE run SET cpu_us = ?3, memory = ?4 WHERE task_seq = ?1 AND attempt = ?2";
+const GROWN: &str = "UPDATE run SET bytes = bytes + ?3 WHERE task_seq = ?1 AND attempt = ?2";
 const SEQ: &str = "SELECT seq FROM task WHERE id = ?1";
 const INSERT: &str = "
     INSERT INTO run_event (task, seq, attempt, at, kind, body)
     SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM run_event WHERE task = ?1";
-const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM run WHERE task = ?1";
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM run WHERE task_seq = ?1";
 const EVENTS: &str = "SELECT seq, kind, octet_length(body) FROM run_event WHERE task = ?1 ORDER BY seq";
 const GAPS: &str = "SELECT body FROM run_event WHERE task = ?1 AND seq BETWEEN ?2 AND ?3 AND kind = ?4";
 const LEAVE_OUT: &str = "DELETE FROM run_event WHERE task = ?1 AND seq > ?2 AND seq <= ?3";
@@ -43,28 +43,27 @@ const PUT_GAP: &str = "UPDATE run_event SET kind = ?3, body = ?4 WHERE task = ?1
 const COUNT_AGAIN: &str = "
     UPDATE run SET bytes = (
         SELECT coalesce(sum(octet_length(body)), 0) FROM run_event
-        WHERE run_event.task = ?2 AND run_event.attempt = run.attempt)
-    WHERE task = ?1";
+        WHERE run_event.task = ?1 AND run_event.attempt = run.attempt)
+    WHERE task_seq = ?1";
 const RUNS: &str = "
     SELECT attempt, tool, digest, owner, incarnation, created, started, ended, outcome, cpu_us, memory, bytes
-    FROM run WHERE task = ?1 ORDER BY attempt";
+    FROM run WHERE task_seq = (SELECT seq FROM task WHERE id = ?1) OR (task_seq IS NULL AND task = ?1)
+    ORDER BY attempt";
 const PAGE: &str = "
     SELECT seq, attempt, at, kind, body FROM run_event
     WHERE task = (SELECT seq FROM task WHERE id = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3";
 
+/// Attempts whose tasks are removed.
 const OLD: &str = "
     DELETE FROM run WHERE seq IN (
-        SELECT seq FROM run INDEXED BY run_by_ended
-        WHERE ended <= ?1 AND NOT EXISTS (SELECT 1 FROM task WHERE id = run.task)
-        ORDER BY ended LIMIT ?2)";
-const ROWS: &str = "SELECT count(*) FROM run";
+        SELECT seq FROM run INDEXED BY left_run_by_ended
+        WHERE task_seq IS NULL AND ended <= ?1 ORDER BY ended LIMIT ?2)";
+const LEFT: &str = "SELECT count(*) FROM run INDEXED BY left_run_by_ended WHERE task_seq IS NULL";
 const TOTAL: &str = "SELECT coalesce(sum(bytes), 0) FROM run";
-/// Tasks whose last attempt has ended and that have more than a gap, the first to end first. Attempts without a task
-/// have no bytes.
+/// Tasks whose last attempt has ended and that have more than a gap, the first to end first.
 const ENDED: &str = "
-    SELECT task, sum(bytes), (SELECT seq FROM task WHERE id = run.task) FROM run
-    WHERE task IN (SELECT task FROM run WHERE ended IS NOT NULL AND bytes > 0)
-    GROUP BY task HAVING count(*) = count(ended) AND sum(bytes) > ?2 ORDER BY max(ended) LIMIT ?1";
+    SELECT task, task_seq, sum(bytes) FROM run WHERE task_seq IS NOT NULL
+    GROUP BY task_seq HAVING count(*) = count(ended) AND sum(bytes) > ?2 ORDER BY max(ended) LIMIT ?1";
 
 /// The most records or tasks that one transaction tidies.
 const MAX_ROWS: i64 = 500;
@@ -104,7 +103,7 @@ impl Recorder {
     /// Leaves out what exceeds the bound of one task.
     fn trim(&self, on: &Connection, task: TaskRow) -> Result<(), SqliteError> {
         let limit = number(self.bounds.task);
-        if bytes(on, task.id)? <= limit {
+        if bytes(on, task)? <= limit {
             return Ok(());
         }
         let events = lengths(on, task)?;
@@ -128,7 +127,7 @@ impl Recorder {
         let Ok(body) = self.gap(id, events, cut, gaps) else { return Ok(()) };
         rows::execute(on, LEAVE_OUT, params![seq, from, to])?;
         rows::execute(on, PUT_GAP, params![seq, from, gap, body])?;
-        rows::execute(on, COUNT_AGAIN, params![id.0.as_bytes(), seq]).map(drop)
+        rows::execute(on, COUNT_AGAIN, params![seq]).map(drop)
     }
 
     /// The write of reports that have waited.
@@ -149,19 +148,18 @@ impl Recorder {
         task: TaskId,
         notes: &[EncodedNote<Timestamp>],
     ) -> Result<(), SqliteError> {
-        let key = task.0.as_bytes();
-        let seq = rows::first(writing.on, SEQ, params![key], |row| Ok(row.get(0)?))?;
+        let seq = rows::first(writing.on, SEQ, params![task.0.as_bytes()], |row| Ok(row.get(0)?))?;
         let Some(seq) = seq else { return Ok(()) };
         let row = TaskRow { id: task, seq };
         for note in notes {
             match note {
                 EncodedNote::Usage { attempt, used } => {
                     let cpu = i64::try_from(used.cpu.as_micros()).unwrap_or(i64::MAX);
-                    writing.execute(USED, params![key, attempt, cpu, used.memory.map(number)])?;
+                    writing.execute(USED, params![seq, attempt, cpu, used.memory.map(number)])?;
                 }
                 EncodedNote::Event { at, event } => {
                     self.insert(writing, row, *at, event)?;
-                    writing.execute(GROWN, params![key, event.attempt, event.body.len() as i64])?;
+                    writing.execute(GROWN, params![seq, event.attempt, event.body.len() as i64])?;
                 }
             }
         }
@@ -182,11 +180,11 @@ impl EncodedRecord {
             return Ok(());
         }
         let run = run.clone().committed_at(at);
-        let key = self.task.0.as_bytes();
         let bytes: usize = self.events.iter().map(|event| event.body.len()).sum();
         let given = params![
-            key,
+            seq,
             run.attempt,
+            self.task.0.as_bytes(),
             run.tool,
             run.digest.0,
             run.owner,
@@ -199,7 +197,7 @@ impl EncodedRecord {
         ];
         writing.execute(UPSERT, given)?;
         if run.attempt > 1 {
-            writing.execute(LOSE, params![key, run.attempt, at.0, LOST])?;
+            writing.execute(LOSE, params![seq, run.attempt, at.0, LOST])?;
         }
         let row = TaskRow { id: self.task, seq };
         for event in &self.events {
@@ -231,8 +229,11 @@ impl TimelineStore for SqliteStore {
     }
 
     async fn tidy_timeline(&self) -> Result<(), StoreError> {
+        // This reads all records, so the writer does not wait for it.
+        let bytes = self.readers.read(|on| rows::only::<i64>(on, TOTAL, [])).await?;
         let recorder = self.state.recorder.clone();
-        self.writer.write(move |writing| tidy(writing, &recorder)).await
+        let excess = bytes.saturating_sub(number(recorder.bounds.total));
+        self.writer.write(move |writing| tidy(writing, &recorder, excess)).await
     }
 }
 
@@ -280,29 +281,31 @@ fn run(row: &Row<'_>) -> Result<RunRecord, SqliteError> {
     })
 }
 
-fn tidy(writing: &mut SqliteTransaction<'_>, recorder: &Recorder) -> Result<(), SqliteError> {
+fn tidy(
+    writing: &mut SqliteTransaction<'_>,
+    recorder: &Recorder,
+    mut excess: i64,
+) -> Result<(), SqliteError> {
     let (on, bounds) = (writing.on, recorder.bounds);
     let now = writing.clock.now();
     let old = now.0.saturating_sub(number(bounds.keep_ms));
     writing.execute(OLD, params![old, MAX_ROWS])?;
-    let too_many = rows::only::<i64>(on, ROWS, [])?.saturating_sub(number(bounds.rows));
+    let too_many = rows::only::<i64>(on, LEFT, [])?.saturating_sub(number(bounds.rows));
     if too_many > 0 {
         writing.execute(OLD, params![i64::MAX, too_many.min(MAX_ROWS)])?;
     }
-    let mut excess = rows::only::<i64>(on, TOTAL, [])?.saturating_sub(number(bounds.total));
     if excess <= 0 {
         return Ok(());
     }
     let ended = rows::all(on, ENDED, params![MAX_ROWS, MAX_SMALL_BYTES], |row| {
-        Ok((id(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?))
+        Ok((TaskRow { id: id(row, 0)?, seq: row.get(1)? }, row.get::<_, i64>(2)?))
     })?;
-    for (id, before, seq) in ended {
+    for (task, before) in ended {
         if excess <= 0 {
             break;
         }
-        let Some(seq) = seq else { continue };
-        recorder.empty(on, TaskRow { id, seq })?;
-        excess -= before - bytes(on, id)?;
+        recorder.empty(on, task)?;
+        excess -= before - bytes(on, task)?;
     }
     Ok(())
 }
@@ -319,8 +322,8 @@ impl Recorder {
 }
 
 /// The bytes of the events of a task.
-fn bytes(on: &Connection, task: TaskId) -> Result<i64, SqliteError> {
-    rows::only(on, BYTES, params![task.0.as_bytes()])
+fn bytes(on: &Connection, task: TaskRow) -> Result<i64, SqliteError> {
+    rows::only(on, BYTES, params![task.seq])
 }
 
 fn lengths(on: &Connection, task: TaskRow) -> Result<Vec<EventLength>, SqliteError> {
