@@ -30,7 +30,7 @@ const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
 const FILE: &str = "toolyard.sqlite";
 const SESSION: &str = "0123456789abcdef0123456789abcdef";
 
-const SAMPLES: [&str; 9] = [
+const SAMPLES: [&str; 10] = [
     include_str!("../schemas/schema-1.sql"),
     include_str!("../schemas/schema-2.sql"),
     include_str!("../schemas/schema-3.sql"),
@@ -40,6 +40,7 @@ const SAMPLES: [&str; 9] = [
     include_str!("../schemas/schema-7.sql"),
     include_str!("../schemas/schema-8.sql"),
     include_str!("../schemas/schema-9.sql"),
+    include_str!("../schemas/schema-10.sql"),
 ];
 
 /// A folder with a file of this schema.
@@ -175,6 +176,10 @@ async fn the_rest_is_as_it_was(store: &SqliteStore, schema: usize) {
     if schema >= 9 {
         let journal = store.journal(id(1)).await.expect("reads").expect("has one");
         assert_eq!((journal.next, journal.component), (0, Digest("ab".repeat(32))));
+    }
+    if schema >= 10 {
+        let left = store.timeline(id(8), None, 9).await.expect("reads").runs;
+        assert_eq!(left.iter().map(|run| run.outcome.as_deref()).collect::<Vec<_>>(), [Some("completed")]);
     }
     let used = id(80).0;
     let first = store.use_up(used, Timestamp(START + 3_600_000)).await.expect("answers");

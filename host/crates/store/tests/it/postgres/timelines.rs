@@ -7,6 +7,7 @@ use toolyard_store_contract::journal::{append, chunk, recorded};
 use toolyard_store_contract::timeline::{self, kinds, narrow, timeline};
 use toolyard_store_contract::{created, finish, owner, read, result, task};
 use toolyard_task::journal::Appended;
+use toolyard_task::store::{Removable, TaskStore as _};
 use toolyard_task::timeline::EventKind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -16,12 +17,13 @@ async fn a_schema_without_timelines_and_journals_is_upgraded() {
     let made = created(&*store, task(&owner("a"))).await;
     store.shut_down().await;
 
+    schema.run(SCHEMA_4).await;
     let schema_2 = "DROP TABLE run, run_event, journal, journal_chunk, component, component_part;
         DROP FUNCTION room_for(bytea, bigint, bigint, bigint);
         ALTER TABLE task DROP COLUMN wake; UPDATE toolyard_version SET version = 2";
     schema.run(schema_2).await;
     let store = schema.open(&[]).await;
-    assert_eq!(schema.count("SELECT version FROM toolyard_version").await, 4);
+    assert_eq!(schema.count("SELECT version FROM toolyard_version").await, 5);
 
     assert_eq!(read(&*store, made.id).await, made);
     finish(&*store, &made, result()).await;
@@ -30,6 +32,41 @@ async fn a_schema_without_timelines_and_journals_is_upgraded() {
     let fence = made.fence;
     let resumes = created(&*store, recorded(&owner("a"), fence)).await;
     assert_eq!(append(&*store, resumes.id, fence, 0, &[chunk(0, 9)]).await, Appended::Done);
+    store.shut_down().await;
+}
+
+/// Makes the tables those of schema 4 again.
+const SCHEMA_4: &str = "
+    ALTER TABLE run_event RENAME TO run_event_5;
+    ALTER TABLE run_event_5 DROP CONSTRAINT run_event_pkey;
+    CREATE TABLE run_event (task uuid NOT NULL, seq bigint NOT NULL, attempt bigint NOT NULL, at bigint NOT NULL,
+        kind smallint NOT NULL, body bytea NOT NULL, PRIMARY KEY (task, seq));
+    INSERT INTO run_event SELECT id, event.seq, attempt, at, kind, body
+        FROM run_event_5 AS event JOIN task ON task.seq = event.task;
+    DROP TABLE run_event_5;
+    DROP INDEX run_by_task, left_run_by_task, left_run_by_ended;
+    ALTER TABLE run DROP COLUMN task_seq, ADD PRIMARY KEY (task, attempt);
+    CREATE INDEX run_by_ended ON run (ended) WHERE ended IS NOT NULL;
+    ALTER TABLE task DROP COLUMN seq;
+    UPDATE toolyard_version SET version = 4";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_and_events_find_their_tasks_in_an_upgraded_schema() {
+    let Some(schema) = Schema::new() else { return };
+    let store = schema.open(&[]).await;
+    let made = created(&*store, task(&owner("a"))).await;
+    let gone = finish(&*store, &created(&*store, task(&owner("a"))).await, result()).await;
+    let removed = store.remove(vec![(gone.id, Vec::new())], Removable::Ended).await.expect("removes");
+    assert_eq!(removed, 1);
+    let before = [timeline(&*store, made.id).await, timeline(&*store, gone.id).await];
+    assert_eq!(before.each_ref().map(|it| (it.runs.len(), it.events.len())), [(1, 2), (1, 0)]);
+    store.shut_down().await;
+
+    schema.run(SCHEMA_4).await;
+    let store = schema.open(&[]).await;
+    assert_eq!([timeline(&*store, made.id).await, timeline(&*store, gone.id).await], before);
+    finish(&*store, &made, result()).await;
+    assert_eq!(timeline(&*store, made.id).await.runs.len(), 1, "the attempt is the same");
     store.shut_down().await;
 }
 
