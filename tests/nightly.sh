@@ -23,7 +23,7 @@ prefixes() { # PART
     durability) echo chaos:: detached::kills:: soak:: contract:: postgres:: journal::cuts:: mutation:: ;;
     clients) echo clients:: inspector:: bridge::clients:: bridge::keeping:: console:: observed:: rmcp:: ;;
     languages) echo book:: desk:: languages:: ;;
-    packages) echo published:: examples:: tools:: live:: ;;
+    packages) echo published:: examples:: tools:: ;;
   esac
 }
 
@@ -56,7 +56,6 @@ run() { # PART
       ./tests/published/install.sh
       ./tests/nginx/install.sh
       ./tests/registry/install.sh clients
-      ./tests/registry/cosign.sh
       ./tests/deployments/install.sh
       ./tests/postgres/install.sh
       end_to_end $(prefixes packages)

@@ -6,7 +6,6 @@ pub mod fetch;
 pub mod folder;
 pub mod grants;
 pub mod held;
-pub mod password;
 
 /// The exit code of a command that stopped because a person has to decide.
 pub const UNDECIDED: u8 = 3;

@@ -120,7 +120,7 @@ commands! {
         /// Write the contract with plugins into a folder: WIT, or bindings for C.
         Wit in wit,
     }
-    "Commands to install and publish plugins": {
+    "Commands to install plugins": {
         /// Fetch a plugin from a registry or a file, verify it, and pin it.
         Add in add,
         /// Remove a plugin from the folder.
@@ -135,10 +135,6 @@ commands! {
         Install in install,
         /// Fetch a plugin into an OCI image layout, for use without a network.
         Pull in pull,
-        /// Publish a plugin in a registry, signed if a key is given.
-        Push in push,
-        /// Make a key pair to sign plugins with.
-        Keygen in keygen,
     }
     "Commands to operate a host": {
         /// Show whether the host of this configuration is ready, and its load.
@@ -213,11 +209,8 @@ pub fn run() -> ExitCode {
 
 /// Whether a command works on files of the person who runs it, and on none of the host.
 const fn is_personal(command: &Command) -> bool {
-    use Command::{Build, Componentize, Connect, Generate, Keygen, New, Token, Wit};
-    matches!(
-        command,
-        Build(_) | Componentize(_) | Connect(_) | Generate(_) | Keygen(_) | New(_) | Token(_) | Wit(_)
-    )
+    use Command::{Build, Componentize, Connect, Generate, New, Token, Wit};
+    matches!(command, Build(_) | Componentize(_) | Connect(_) | Generate(_) | New(_) | Token(_) | Wit(_))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Plugins by address: published, added, updated, held, accepted, verified, restored and removed, with a real registry
-//! and a host that runs.
+//! Plugins by address: added, updated, held, accepted, verified, restored and removed, with a real registry and a host
+//! that runs.
 
 mod lock;
 mod sources;
 
 use crate::command_line::{err, out};
 use crate::console::Sender;
+use p256::ecdsa::SigningKey;
+use p256::pkcs8::{EncodePublicKey as _, LineEnding};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -14,9 +16,7 @@ use toolyard_tests::registry::RegistryServer;
 use toolyard_tests::wait::eventually;
 use toolyard_tests::{Host, guests};
 
-const PASSWORD: &str = "a password";
-
-/// A folder with a plugin folder, a data folder and key pairs.
+/// A folder with a plugin folder, a data folder and public keys.
 struct Place {
     folder: PathBuf,
     _owned: Option<tempfile::TempDir>,
@@ -50,7 +50,6 @@ impl Place {
         tokio::process::Command::new(program)
             .args(args)
             .args(["--plugins", "plugins", "--data", "data"])
-            .env("COSIGN_PASSWORD", PASSWORD)
             .env("HOME", &self.folder)
             .envs(variables.iter().copied())
             .current_dir(&self.folder)
@@ -71,9 +70,10 @@ impl Place {
         out(&done) + &err(&done)
     }
 
-    /// A pair of keys with this name.
-    async fn keygen(&self, name: &str) {
-        self.expect(0, &["keygen", "-o", name]).await;
+    /// Writes the public key of a publisher.
+    fn write_key(&self, name: &str) {
+        let pem = private_key(name).verifying_key().to_public_key_pem(LineEnding::LF).expect("PEM");
+        self.write(&format!("{name}.pub"), pem);
     }
 
     /// The component `versioned_v1` or `versioned_v2`, in this folder.
@@ -96,21 +96,24 @@ impl Place {
         assert!(replaced > 0, "the component has the description");
         bytes
     }
-
-    /// Signs and pushes a component.
-    async fn publish(&self, component: &[u8], to: &str, key: &str) {
-        self.write("pushed.wasm", component);
-        let said = self.expect(0, &["push", "pushed.wasm", to, "--sign", &format!("{key}.key")]).await;
-        assert!(said.contains("pushed") && said.contains("@sha256:"), "{said}");
-    }
 }
 
-/// A host that runs on an empty plugin folder, with a pair of keys in its folder.
+/// The private key of a publisher.
+fn private_key(name: &str) -> SigningKey {
+    SigningKey::from_slice(&[name.as_bytes()[0]; 32]).expect("a key")
+}
+
+/// Publishes a component that this publisher signs.
+async fn publish(registry: &RegistryServer, address: &str, component: &[u8], name: &str) {
+    registry.publish(address, component, &json!({}), &private_key(name)).await;
+}
+
+/// A host that runs on an empty plugin folder, with the public key of a publisher in its folder.
 async fn host() -> (Host, Place) {
     let setup = Setup::new().set("admin.listen", "127.0.0.1:0").set("console.listen", "127.0.0.1:0");
     let host = setup.start().await;
     let place = Place::of(&host);
-    place.keygen("acme").await;
+    place.write_key("acme");
     (host, place)
 }
 
@@ -145,7 +148,7 @@ async fn a_published_plugin_is_added_with_its_signer_pinned_and_served_at_once()
     let Some(registry) = RegistryServer::start() else { return };
     let (host, place) = host().await;
     let address = registry.address("acme/versioned:1");
-    place.publish(&place.versioned(1), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(1), "acme").await;
     let said = place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
     for line in [
         "fetched    oci://127.0.0.1",
@@ -187,19 +190,19 @@ async fn a_version_whose_description_changed_is_held_until_it_is_accepted() {
     let Some(registry) = RegistryServer::start() else { return };
     let (host, place) = host().await;
     let address = registry.address("acme/versioned:1");
-    place.publish(&place.versioned(1), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(1), "acme").await;
     place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
     until_version(&host, "v1").await;
     assert!(place.expect(0, &["update"]).await.contains("unchanged"));
     // The same definitions: taken.
-    place.publish(&place.versioned(2), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(2), "acme").await;
     let before = place.read("plugins/toolyard.lock");
     assert!(place.expect(0, &["update", "--dry-run"]).await.contains("would become"));
     assert_eq!(place.read("plugins/toolyard.lock"), before);
     assert!(place.expect(0, &["update"]).await.contains("updated"));
     until_version(&host, "v2").await;
     // The rug pull.
-    place.publish(&place.with_description(1, "\u{202e}Evil!.."), &address, "acme").await;
+    publish(&registry, &address, &place.with_description(1, "\u{202e}Evil!.."), "acme").await;
     let before = place.read("plugins/toolyard.lock");
     let held = place.expect(3, &["update", "versioned"]).await;
     for part in ["slow_version", "A fixture.", "\\u{202e}Evil!..", "toolyard accept versioned"] {
@@ -228,9 +231,9 @@ async fn a_version_whose_description_changed_is_held_until_it_is_accepted() {
     assert!(place.expect(0, &["update"]).await.contains("unchanged"));
     // The publisher withdraws what is held, and publishes the old version again.
     let evil = place.with_description(1, "\u{202e}Evil!..");
-    place.publish(&place.with_description(1, "Harmless.."), &address, "acme").await;
+    publish(&registry, &address, &place.with_description(1, "Harmless.."), "acme").await;
     place.expect(3, &["update"]).await;
-    place.publish(&evil, &address, "acme").await;
+    publish(&registry, &address, &evil, "acme").await;
     place.expect(0, &["update"]).await;
     place.expect(0, &["verify"]).await;
 }
@@ -239,14 +242,11 @@ async fn a_version_whose_description_changed_is_held_until_it_is_accepted() {
 async fn an_older_version_is_held_also_if_it_says_the_same_of_itself() {
     let Some(registry) = RegistryServer::start() else { return };
     let place = Place::new();
-    place.keygen("acme").await;
+    place.write_key("acme");
     let address = registry.address("acme/versioned:1");
     let publish = async |version: u8, named: &str| {
-        place.write("pushed.wasm", place.versioned(version));
-        let named = format!("org.opencontainers.image.version={named}");
-        place
-            .expect(0, &["push", "pushed.wasm", &address, "--sign", "acme.key", "--annotation", &named])
-            .await;
+        let annotations = json!({"org.opencontainers.image.version": named});
+        registry.publish(&address, &place.versioned(version), &annotations, &private_key("acme")).await;
     };
     publish(1, "1.9.0").await;
     place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
@@ -261,17 +261,17 @@ async fn an_older_version_is_held_also_if_it_says_the_same_of_itself() {
 async fn another_signer_is_refused_until_a_person_pins_it() {
     let Some(registry) = RegistryServer::start() else { return };
     let place = Place::new();
-    place.keygen("acme").await;
-    place.keygen("other").await;
+    place.write_key("acme");
+    place.write_key("other");
     let address = registry.address("acme/versioned:1");
-    place.publish(&place.versioned(1), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(1), "acme").await;
     // Nothing is left behind by a wrong key.
     let wrong = place.expect(1, &["add", &address, "--key", "other.pub"]).await;
     assert!(wrong.contains("key"), "{wrong}");
     assert!(!place.at("plugins/versioned.wasm").exists() && !place.at("plugins/toolyard.lock").exists());
     place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
     let locked = place.read("plugins/toolyard.lock");
-    place.publish(&place.versioned(2), &address, "other").await;
+    publish(&registry, &address, &place.versioned(2), "other").await;
     let refused = place.expect(1, &["update"]).await;
     assert!(refused.contains("pins the signer SHA256:"), "{refused}");
     assert_eq!(place.read("plugins/toolyard.lock"), locked);
@@ -295,7 +295,7 @@ async fn another_signer_is_refused_until_a_person_pins_it() {
     let (other, config) = (Place::new(), place.at("toolyard.toml"));
     let config = config.to_str().expect("text");
     other.expect(1, &["--config", config, "add", &address]).await;
-    place.publish(&place.versioned(2), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(2), "acme").await;
     assert!(other.expect(0, &["--config", config, "add", &address]).await.contains("signed by  key"));
 }
 
@@ -303,13 +303,11 @@ async fn another_signer_is_refused_until_a_person_pins_it() {
 async fn a_machine_without_a_network_adds_what_another_one_fetched() {
     let Some(registry) = RegistryServer::start() else { return };
     let place = Place::new();
-    place.keygen("acme").await;
+    place.write_key("acme");
     let address = registry.address("acme/versioned:1");
-    place.publish(&place.versioned(1), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(1), "acme").await;
     place.expect(0, &["pull", &address, "-o", "versioned.tar"]).await;
-    let second = registry.address("mirror/versioned:1");
-    place.expect(0, &["push", "versioned.tar", &second]).await;
-    place.expect(0, &["add", &second, "--key", "acme.pub"]).await;
+    place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
     drop(registry);
     let other = Place::new();
     let tar = place.at("versioned.tar");
@@ -321,19 +319,19 @@ async fn a_machine_without_a_network_adds_what_another_one_fetched() {
         let lock = place.read("plugins/toolyard.lock");
         lock.lines().find(|line| line.starts_with("manifest = ")).expect("a manifest").to_owned()
     };
-    assert_eq!(digest(&place), digest(&other), "the mirror has the same image");
+    assert_eq!(digest(&place), digest(&other), "the file has the same image");
 }
 
 #[tokio::test]
 async fn a_folder_is_restored_from_its_lock_file_by_digests() {
     let Some(registry) = RegistryServer::start() else { return };
     let place = Place::new();
-    place.keygen("acme").await;
+    place.write_key("acme");
     let address = registry.address("acme/versioned:1");
-    place.publish(&place.versioned(1), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(1), "acme").await;
     place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
     // The tag moves, and the files that a team does not commit are gone.
-    place.publish(&place.versioned(2), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(2), "acme").await;
     let lock = place.read("plugins/toolyard.lock");
     let component = std::fs::read(place.at("plugins/versioned.wasm")).expect("reads");
     std::fs::remove_file(place.at("plugins/versioned.wasm")).expect("removes");
@@ -376,14 +374,14 @@ async fn an_update_that_is_killed_is_one_step_for_a_host_that_runs() {
     let Some(registry) = RegistryServer::start() else { return };
     let (host, place) = host().await;
     let address = registry.address("acme/versioned:1");
-    place.publish(&place.versioned(1), &address, "acme").await;
+    publish(&registry, &address, &place.versioned(1), "acme").await;
     place.expect(0, &["add", &address, "--key", "acme.pub"]).await;
     until_version(&host, "v1").await;
     let mut version = 1;
     for point in ["staged", "committed", "step-0", "step-1", "step-2", "done"] {
         let before = format!("v{version}");
         version = 3 - version;
-        place.publish(&place.versioned(version), &address, "acme").await;
+        publish(&registry, &address, &place.versioned(version), "acme").await;
         let at = format!("install.{point}");
         let program = guests::binary_with_fail_points();
         let killed = place.run_by(&program, &[("TOOLYARD_FAILPOINT", &at)], &["update"]).await;

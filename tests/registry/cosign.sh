@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches two releases of cosign, which the tests of signatures run: 2.5 of Debian trixie and 3.1 of sid. They are
+# Fetches two releases of cosign for tests/fixtures/signed/make.sh: 2.5 of Debian trixie and 3.1 of sid. They are
 # unpacked in target/registry/cosign-{2,3}; nothing is installed. A second run does nothing.
 #
 # This needs Debian or a derivative, and no root. If the script cannot fetch them, it prints a prominent message; in

@@ -32,14 +32,23 @@ installs() {
 }
 
 publishes() {
-  ./tests/registry/install.sh
+  ./tests/registry/install.sh clients
+  local tools=$ROOT/target/registry/bin name=${image#oci://}
   printf 'version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: 127.0.0.1:%s}\n' \
     "$WORK/images" "$registry_port" >"$WORK/registry.yml"
-  setsid target/registry/bin/docker-registry serve "$WORK/registry.yml" >"$WORK/registry.log" 2>&1 &
+  setsid "$tools/docker-registry" serve "$WORK/registry.yml" >"$WORK/registry.log" 2>&1 &
   echo $! >"$WORK/registry.pid"
   until_ok curl -s "http://127.0.0.1:$registry_port/v2/"
-  "$BIN" keygen -o "$WORK/acme"
-  "$BIN" push "$DIST/fetch.wasm" "$image" --sign "$WORK/acme.key"
+  cp "$DIST/fetch.wasm" "$WORK"
+  echo '{}' >"$WORK/config.json"
+  (
+    cd "$WORK"
+    "$tools/oras" push --plain-http --config config.json:application/vnd.wasm.config.v0+json "$name" \
+      fetch.wasm:application/wasm
+    "$tools/cosign" generate-key-pair --output-key-prefix acme
+    "$tools/cosign" sign --yes --key acme.key --use-signing-config=false --tlog-upload=false \
+      --allow-http-registry "$name"
+  )
   install -m 644 "$WORK/acme.pub" "$root/var/backups/toolyard/acme.pub"
 }
 

@@ -17,7 +17,7 @@ use toolyard_trust::Digest;
 pub struct Options {
     /// The plugin, such as oci://ghcr.io/acme/fetch:1.2.0.
     source: Source,
-    /// The OCI image layout to write, with the signatures; `toolyard add FILE.tar` and `toolyard push` read it.
+    /// The OCI image layout to write, with the signatures; `toolyard add FILE.tar`, oras and skopeo read it.
     #[arg(long, short, value_name = "FILE.tar")]
     output: PathBuf,
     /// The digest that the component must have.

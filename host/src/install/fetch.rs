@@ -3,7 +3,6 @@
 use crate::config::Config;
 use crate::spinner::Spinner;
 use anyhow::{Context as _, bail};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use toolyard_cli::read;
@@ -103,6 +102,6 @@ pub async fn fetch(config: &Config, source: &Source, beside: Beside<'_>) -> anyh
 
 /// A component that was not in a registry.
 pub fn plain(source: &Source, component: Vec<u8>) -> anyhow::Result<Fetched> {
-    let artifact = Artifact::new(component, BTreeMap::new(), None).with_context(|| source.to_string())?;
+    let artifact = Artifact::new(component).with_context(|| source.to_string())?;
     Ok(Fetched { source: source.to_string(), artifact, is_oci: false })
 }

@@ -2,17 +2,13 @@
 
 use super::Place;
 use crate::network::{authority, secure_site};
-use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
+use toolyard_tests::registry::digest;
 
 #[tokio::test]
 async fn a_component_of_a_web_server_needs_its_digest() {
     let place = Place::new();
     let component = place.versioned(1);
-    let mut digest = "sha256:".to_owned();
-    for byte in Sha256::digest(&component) {
-        let _ = write!(digest, "{byte:02x}");
-    }
+    let digest = digest(&component);
     let (issuer, certificate) = authority("Known");
     place.write("ca.pem", certificate);
     let port = secure_site(&issuer, "localhost", component.leak()).await;

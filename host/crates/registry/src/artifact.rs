@@ -4,8 +4,7 @@ use crate::carrier::describe;
 use crate::component::World;
 use crate::document::{IMAGE_MANIFEST, ImageManifest, WASM_CONFIG, WASM_LAYER};
 use crate::error::{Error, Problem, expect_digest};
-use crate::limits::{MAX_CONFIG, MAX_MANIFEST, MAX_SUGGESTED_MANIFEST};
-use jiff::Timestamp;
+use crate::limits::{MAX_CONFIG, MAX_SUGGESTED_MANIFEST};
 use serde_json::json;
 use std::collections::BTreeMap;
 use toolyard_trust::Digest;
@@ -31,23 +30,15 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// An artifact without signatures. Equal arguments give equal bytes. Readers of other programs demand a
-    /// time, so `None` is written as 1970.
+    /// The artifact of a component that comes from no registry. Equal components give equal bytes.
     ///
     /// # Errors
-    /// If the bytes are not a component, or the annotations are too large.
-    pub fn new(
-        component: Vec<u8>,
-        annotations: BTreeMap<String, String>,
-        created: Option<Timestamp>,
-    ) -> Result<Self, Error> {
+    /// If the bytes are not a component.
+    pub fn new(component: Vec<u8>) -> Result<Self, Error> {
         let world = World::of(&component).map_err(Error::Component)?;
-        let too_large = |item, limit| Error::Component(Problem::TooLarge { item, limit, setting: "" });
-        if annotations.get(SUGGESTED_MANIFEST).is_some_and(|text| text.len() > MAX_SUGGESTED_MANIFEST) {
-            return Err(too_large("the suggested manifest", MAX_SUGGESTED_MANIFEST as u64));
-        }
         let config = json!({
-            "created": created.unwrap_or(Timestamp::UNIX_EPOCH).to_string(),
+            // Readers of other programs demand a time.
+            "created": "1970-01-01T00:00:00Z",
             "architecture": "wasm",
             "os": "wasip2",
             "layerDigests": [Digest::of(&component).to_string()],
@@ -55,22 +46,17 @@ impl Artifact {
         });
         let config = config.to_string().into_bytes();
         if config.len() as u64 > MAX_CONFIG {
-            return Err(too_large("the list of its imports and exports", MAX_CONFIG));
+            let item = "the list of its imports and exports";
+            return Err(Error::Component(Problem::TooLarge { item, limit: MAX_CONFIG, setting: "" }));
         }
-        let mut manifest = json!({
+        let manifest = json!({
             "schemaVersion": 2,
             "mediaType": IMAGE_MANIFEST,
             "config": describe(WASM_CONFIG, &config),
             "layers": [describe(WASM_LAYER, &component)],
         });
-        if !annotations.is_empty() {
-            manifest["annotations"] = json!(annotations);
-        }
         let manifest = manifest.to_string().into_bytes();
-        if manifest.len() as u64 > MAX_MANIFEST {
-            return Err(too_large("the manifest with its annotations", MAX_MANIFEST));
-        }
-        Ok(Self { manifest, config, component, annotations, signatures: Vec::new() })
+        Ok(Self { manifest, config, component, annotations: BTreeMap::new(), signatures: Vec::new() })
     }
 
     /// The digest of the manifest, by which registries and signatures know the artifact.

@@ -1,9 +1,7 @@
 //! The two carriers of signatures: a manifest with a `subject` that holds one sigstore bundle (cosign 3), and
 //! the manifest of the tag `sha256-HEX.sig` (cosign 2).
 
-use crate::document::{
-    Descriptor, Document, EMPTY, IMAGE_CONFIG, IMAGE_INDEX, IMAGE_MANIFEST, ImageManifest,
-};
+use crate::document::{Descriptor, Document, EMPTY, IMAGE_CONFIG, IMAGE_MANIFEST, ImageManifest};
 use crate::limits::{MAX_SIGNATURE, MAX_SIGNATURES};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -127,25 +125,15 @@ fn predicate_type(bundle: &[u8]) -> Option<String> {
     statement.get("predicateType")?.as_str().map(str::to_owned)
 }
 
-/// The manifest of the tag `sha256-HEX.sig` with these signatures after those of `former`, the manifest that
-/// the tag has. `None` if there is nothing to add.
-pub fn simple_carrier(former: Option<&[u8]>, signatures: &[Signature]) -> Option<Carrier> {
-    let former: Option<Value> = former.and_then(|former| serde_json::from_slice(former).ok());
-    let former = former.as_ref().and_then(|former| former.get("layers")?.as_array());
-    let mut layers = former.cloned().unwrap_or_default();
-    let mut blobs = Vec::new();
+/// The manifest of the tag `sha256-HEX.sig` with the signatures of cosign 2, if there are some.
+pub fn simple_carrier(signatures: &[Signature]) -> Option<Carrier> {
+    let (mut layers, mut blobs) = (Vec::new(), Vec::new());
     for signature in signatures {
         let Signature::SimpleSigning { payload, signature } = signature else { continue };
         let mut layer = describe(SIMPLE_SIGNING, payload);
         layer["annotations"] = json!({ SIGNATURE_ANNOTATION: STANDARD.encode(signature) });
-        let is_same = |other: &Value| {
-            let annotation = |layer: &Value| layer.get("annotations")?.get(SIGNATURE_ANNOTATION).cloned();
-            other.get("digest") == layer.get("digest") && annotation(other) == annotation(&layer)
-        };
-        if !layers.iter().any(is_same) {
-            layers.push(layer);
-            blobs.push(payload.clone());
-        }
+        layers.push(layer);
+        blobs.push(payload.clone());
     }
     if blobs.is_empty() {
         return None;
@@ -171,21 +159,6 @@ pub fn simple_carrier(former: Option<&[u8]>, signatures: &[Signature]) -> Option
     });
     blobs.push(config);
     Some(Carrier { manifest: manifest.to_string().into_bytes(), blobs })
-}
-
-/// The index of referrers with this entry after those of `former`. `None` if the entry is there already.
-pub fn extended_index(former: Option<&[u8]>, entry: Value) -> Option<Vec<u8>> {
-    let former: Option<Value> = former.and_then(|former| serde_json::from_slice(former).ok());
-    let mut index = former.filter(Value::is_object).unwrap_or_else(|| json!({}));
-    let mut entries = index.get("manifests").and_then(Value::as_array).cloned().unwrap_or_default();
-    if entries.iter().any(|other| other.get("digest") == entry.get("digest")) {
-        return None;
-    }
-    entries.push(entry);
-    index["schemaVersion"] = json!(2);
-    index["mediaType"] = json!(IMAGE_INDEX);
-    index["manifests"] = Value::Array(entries);
-    Some(index.to_string().into_bytes())
 }
 
 #[cfg(test)]

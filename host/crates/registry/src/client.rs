@@ -1,7 +1,6 @@
 //! The client for registries.
 
 mod authorization;
-mod push;
 mod repository;
 mod signatures;
 
@@ -14,13 +13,13 @@ use crate::settings::Settings;
 use crate::transport::{Bound, Outgoing, Transport, host_of};
 use authorization::Tokens;
 use http::{StatusCode, Uri};
-use repository::{Access, Repository};
+use repository::Repository;
 use toolyard_trust::Digest;
 
 /// The setting that bounds components, for errors.
 const COMPONENT_SETTING: &str = " (`plugins.component`)";
 
-/// Pulls artifacts from registries, and pushes them.
+/// Pulls artifacts from registries.
 #[derive(Debug)]
 pub struct Client {
     transport: Transport,
@@ -44,7 +43,7 @@ impl Client {
     /// If the registry does not give the manifest, or it is not one of a component.
     pub async fn resolve(&self, reference: &Reference) -> Result<Digest, Error> {
         let resolved = async {
-            let repository = Repository::new(self, reference, Access::Pull)?;
+            let repository = Repository::new(self, reference)?;
             let (manifest, document) = repository.component_manifest(&reference.target()).await?;
             document.component()?;
             Ok(Digest::of(&manifest))
@@ -59,7 +58,7 @@ impl Client {
     /// If the registry does not give a part of it, a part does not have its digest, or it is not a component.
     pub async fn pull(&self, reference: &Reference) -> Result<Artifact, Error> {
         let pulled = async {
-            let repository = Repository::new(self, reference, Access::Pull)?;
+            let repository = Repository::new(self, reference)?;
             let (manifest, document) = repository.component_manifest(&reference.target()).await?;
             let config = Bound::new("the configuration", MAX_CONFIG);
             let config = repository.blob(&document.config, config).await?;
@@ -71,19 +70,6 @@ impl Client {
             Ok(artifact)
         };
         pulled.await.map_err(|problem: Problem| problem.of(reference))
-    }
-
-    /// Publishes an artifact: its blobs, its manifest, its signatures, and last the tag, so that the tag never
-    /// names an artifact without its signatures.
-    ///
-    /// # Errors
-    /// If the registry does not take a part, or the reference names another digest.
-    pub async fn push(&self, reference: &Reference, artifact: &Artifact) -> Result<Digest, Error> {
-        let pushed = async {
-            let repository = Repository::new(self, reference, Access::PullAndPush)?;
-            repository.push(reference, artifact).await
-        };
-        pushed.await.map_err(|problem: Problem| problem.of(reference))
     }
 
     /// A component from a web server. No credential is sent, and redirects stay on https.

@@ -15,7 +15,7 @@ pub enum Error {
         /// The cause, and the expected form.
         why: String,
     },
-    /// A registry or a web server did not give or take an artifact.
+    /// A registry or a web server did not give an artifact.
     #[error("{reference}: {problem}")]
     Registry {
         /// The address without `oci://`.
@@ -26,8 +26,8 @@ pub enum Error {
     /// A tar does not hold an artifact.
     #[error("the layout tar cannot be used: {0}")]
     Layout(Problem),
-    /// A component cannot be published.
-    #[error("the component cannot be published: {0}")]
+    /// Bytes are not a component.
+    #[error("the component cannot be used: {0}")]
     Component(Problem),
     /// The settings, or the credentials of this machine, cannot be used.
     #[error("{0}")]

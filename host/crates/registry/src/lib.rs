@@ -1,6 +1,6 @@
 //! Plugins by address: references, a client for OCI registries, credentials, and OCI image layouts as tars.
 //!
-//! [`Client`] pulls and pushes an [`Artifact`], a WebAssembly component in the CNCF layout, together with its
+//! [`Client`] pulls an [`Artifact`], a WebAssembly component in the CNCF layout, together with its
 //! signatures. [`layout`] moves an artifact without a network. This crate carries signatures and does not
 //! verify them; it verifies the digest of each manifest and blob that it reads.
 //!

@@ -13,7 +13,7 @@ const MAX_REPOSITORY: usize = 255;
 /// Longer tags are refused by registries.
 const MAX_TAG: usize = 128;
 /// The tag of a reference that has neither a tag nor a digest.
-pub(crate) const LATEST: &str = "latest";
+const LATEST: &str = "latest";
 
 /// The origin of a plugin. Its text is the one that the lock file keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,10 @@ mod connector;
 mod redirect;
 
 pub use answer::{Answer, Bound};
-pub use redirect::{is_same_origin, resolve};
+pub use redirect::is_same_origin;
 
 use crate::error::Problem;
-use crate::limits::{MAX_REDIRECTS, MAX_RETRY_AFTER, MIN_RATE, RETRY_PAUSE};
+use crate::limits::{MAX_REDIRECTS, MAX_RETRY_AFTER, RETRY_PAUSE};
 use crate::reference::canonical;
 use crate::settings::Settings;
 use bytes::Bytes;
@@ -19,7 +19,6 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 type HttpClient = Client<Connector, Full<Bytes>>;
 
@@ -111,14 +110,9 @@ impl Transport {
         &self.settings
     }
 
-    /// The address that a server names, if the client may go there.
-    pub fn follow(&self, from: &Uri, location: &str) -> Result<Uri, Problem> {
-        redirect::follow(from, location, &self.settings)
-    }
-
-    /// Sends a request, follows the redirects of a read, and retries once if a server is overloaded.
+    /// Sends a request, follows the redirects of a GET, and retries once if a server is overloaded.
     pub async fn send(&self, mut outgoing: Outgoing) -> Result<Answer, Problem> {
-        let follows = outgoing.method == Method::GET || outgoing.method == Method::HEAD;
+        let follows = outgoing.method == Method::GET;
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.send_to_host(&outgoing).await?;
             let location = answer.redirect_location();
@@ -154,9 +148,8 @@ impl Transport {
         let host = host_of(&outgoing.uri);
         let client = self.private.get(&host).unwrap_or(&self.public);
         let Settings { connect_timeout, read_timeout, .. } = self.settings;
-        let uploading = Duration::from_secs(outgoing.body.len() as u64 / MIN_RATE);
         let request = client.request(outgoing.request());
-        match tokio::time::timeout(connect_timeout + read_timeout + uploading, request).await {
+        match tokio::time::timeout(connect_timeout + read_timeout, request).await {
             Ok(Ok(response)) => Ok(Answer::new(response, outgoing.uri.clone(), host, read_timeout)),
             Ok(Err(error)) => Err(Problem::Other(format!(
                 "cannot reach {host}: {}; check the address, the proxy variables and `registries.\"{host}\"`",

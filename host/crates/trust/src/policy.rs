@@ -73,7 +73,8 @@ pub fn is_match(pattern: &str, source: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::PrivateKey;
+
+    const KEY: &str = include_str!("../../../../tests/fixtures/signed/cosign3.pub");
 
     fn rule(from: &[&str], keys: &[&PublicKey], require: Requirement) -> SignerRule {
         let from = from.iter().map(|&pattern| pattern.to_owned()).collect();
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_decides() {
-        let key = PrivateKey::generate().public();
+        let key = PublicKey::from_pem(KEY).expect("a key");
         let policy = Policy {
             rules: vec![
                 rule(&["oci://ghcr.io/acme/*"], &[&key], Requirement::None),

@@ -4,7 +4,7 @@ mod bundle;
 mod simple;
 
 use crate::digest::Digest;
-use crate::key::{PrivateKey, PublicKey};
+use crate::key::PublicKey;
 use serde::{Deserialize, Serialize};
 
 /// The largest bundle, and the largest payload of a simple signature, in bytes.
@@ -166,23 +166,4 @@ fn check_size(bytes: &[u8]) -> Result<(), Fault> {
         0..=MAX_BUNDLE => Ok(()),
         more => Err(Fault::malformed(format!("it has {more} bytes, and at most {MAX_BUNDLE} are read"))),
     }
-}
-
-/// Signs an OCI manifest as cosign 2 does. `reference` is the repository as a reader of the signature should
-/// see it.
-#[must_use]
-pub fn sign_simple(key: &PrivateKey, reference: &str, manifest: Digest) -> Signature {
-    simple::sign(key, reference, manifest)
-}
-
-/// Signs an OCI manifest as cosign 3 does: a bundle with an in-toto statement in DSSE.
-#[must_use]
-pub fn sign_bundle(key: &PrivateKey, manifest: Digest) -> Signature {
-    bundle::sign_manifest(key, manifest)
-}
-
-/// Signs a component as `cosign sign-blob` does: a bundle with a message signature.
-#[must_use]
-pub fn sign_blob(key: &PrivateKey, component: &[u8]) -> Signature {
-    bundle::sign_blob(key, component)
 }

@@ -21,22 +21,12 @@ fn a_bundle_with_a_statement_names_its_type() {
 
 #[test]
 fn layers_without_a_valid_signature_are_skipped() {
-    let carrier = simple_carrier(None, &[simple(b"one")]).expect("a manifest");
+    let carrier = simple_carrier(&[simple(b"one")]).expect("a manifest");
     let text = String::from_utf8(carrier.manifest).expect("text");
     for broken in [text.replace(&STANDARD.encode([1, 2, 3]), "%"), text.replace("simplesigning", "other")] {
         let manifest = Document::parse(broken.as_bytes()).and_then(Document::image).expect("a manifest");
         assert!(simple_layers(&manifest).is_empty());
     }
-}
-
-#[test]
-fn an_index_keeps_its_entries_and_their_unknown_fields() {
-    let former = br#"{"manifests":[{"digest":"a","x":1}],"annotations":{"y":"z"}}"#;
-    let index = extended_index(Some(former), json!({ "digest": "b" })).expect("an index");
-    let value: Value = serde_json::from_slice(&index).expect("JSON");
-    assert_eq!(value["manifests"], json!([{ "digest": "a", "x": 1 }, { "digest": "b" }]));
-    assert_eq!(value["annotations"]["y"], "z");
-    assert!(extended_index(Some(&index), json!({ "digest": "b" })).is_none());
 }
 
 #[test]

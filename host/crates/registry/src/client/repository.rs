@@ -9,31 +9,23 @@ use crate::transport::{Answer, Bound, MANIFESTS, Outgoing, is_same_origin};
 use http::{StatusCode, Uri};
 use toolyard_trust::Digest;
 
-/// The rights that the client asks a token server for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    Pull,
-    PullAndPush,
-}
-
 /// A repository of a registry.
 #[derive(Debug)]
 pub struct Repository<'a> {
-    pub(super) client: &'a Client,
+    client: &'a Client,
     /// The registry as the reference names it.
-    pub(super) host: String,
-    pub(super) name: String,
-    /// The rights in the form of a token's scope.
+    host: String,
+    name: String,
+    /// The right to read, in the form of a token's scope.
     scope: String,
     /// The address of the API: `https://HOST/v2/`.
-    pub(super) api: Uri,
+    api: Uri,
 }
 
 impl<'a> Repository<'a> {
-    pub fn new(client: &'a Client, reference: &Reference, access: Access) -> Result<Self, Problem> {
-        let actions = if access == Access::Pull { "pull" } else { "pull,push" };
+    pub fn new(client: &'a Client, reference: &Reference) -> Result<Self, Problem> {
         let (host, name) = (reference.host.clone(), reference.repository.clone());
-        let scope = format!("repository:{name}:{actions}");
+        let scope = format!("repository:{name}:pull");
         let api = client.api(&host)?;
         Ok(Self { client, host, name, scope, api })
     }
@@ -48,14 +40,13 @@ impl<'a> Repository<'a> {
 
     /// Sends a request with the authorization that the registry wants.
     pub async fn send(&self, mut request: Outgoing) -> Result<Answer, Problem> {
-        // An upload may go elsewhere, where the credential must not go.
-        let is_own = is_same_origin(&request.uri, &self.api);
-        request.authorization = if is_own { self.client.tokens.get(&self.host, &self.scope) } else { None };
+        // A host to which the registry redirects must not ask for the credential.
+        let is_challenge = |answer: &Answer| {
+            answer.status() == StatusCode::UNAUTHORIZED && is_same_origin(answer.uri(), &self.api)
+        };
+        request.authorization = self.client.tokens.get(&self.host, &self.scope);
         let answer = self.client.transport.send(request.clone()).await?;
-        // A host to which the registry redirects must not ask for the credential either.
-        let is_challenge =
-            answer.status() == StatusCode::UNAUTHORIZED && is_same_origin(answer.uri(), &self.api);
-        if !is_own || !is_challenge {
+        if !is_challenge(&answer) {
             return Ok(answer);
         }
         let credential = self.client.transport.settings().credentials.look_up(&self.host).await?;
@@ -64,7 +55,7 @@ impl<'a> Repository<'a> {
         request.authorization = Some(authorization.clone());
         drop(answer);
         let answer = self.client.transport.send(request).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED && is_same_origin(answer.uri(), &self.api) {
+        if is_challenge(&answer) {
             return Err(self.client.refused(&self.host, credential.as_ref()));
         }
         self.client.tokens.set(&self.host, &self.scope, authorization);

@@ -12,7 +12,7 @@ use http::StatusCode;
 use toolyard_trust::Digest;
 use toolyard_trust::signature::Signature;
 
-pub const SIGNATURE_MANIFEST: Bound = Bound::new("the manifest of a signature", MAX_SIGNATURE);
+const SIGNATURE_MANIFEST: Bound = Bound::new("the manifest of a signature", MAX_SIGNATURE);
 const SIGNATURE: Bound = Bound::new("the signature", MAX_SIGNATURE);
 const REFERRERS: Bound = Bound::new("the list of referrers", MAX_MANIFEST);
 

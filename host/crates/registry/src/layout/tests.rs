@@ -1,6 +1,5 @@
 use super::*;
 use crate::artifact::{Artifact, SUGGESTED_MANIFEST};
-use std::collections::BTreeMap;
 use tar::{Archive, Builder, EntryType, Header};
 use toolyard_trust::Digest;
 use toolyard_trust::signature::Signature;
@@ -10,11 +9,15 @@ const MAX_COMPONENT: u64 = 1 << 20;
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 fn artifact() -> Artifact {
-    let annotations = BTreeMap::from([(SUGGESTED_MANIFEST.to_owned(), "[http]".to_owned())]);
+    let mut artifact = Artifact::new(COMPONENT.to_vec()).expect("an artifact");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&artifact.manifest).expect("JSON");
+    manifest["annotations"] = serde_json::json!({ SUGGESTED_MANIFEST: "[http]" });
+    artifact.manifest = manifest.to_string().into_bytes();
+    artifact.annotations.insert(SUGGESTED_MANIFEST.to_owned(), "[http]".to_owned());
     let simple = |number: u8| Signature::SimpleSigning { payload: vec![number], signature: vec![48, number] };
     let bundle = |number: u8| Signature::Bundle(vec![b'{', b'}', number]);
-    let signatures = vec![bundle(1), bundle(2), simple(1), simple(2)];
-    Artifact { signatures, ..Artifact::new(COMPONENT.to_vec(), annotations, None).expect("an artifact") }
+    artifact.signatures = vec![bundle(1), bundle(2), simple(1), simple(2)];
+    artifact
 }
 
 fn written(artifact: &Artifact) -> Vec<u8> {
@@ -180,7 +183,7 @@ fn a_tar_that_is_no_whole_layout_is_refused() {
 #[test]
 fn an_index_with_two_components_is_refused() {
     let both = changed(|both| {
-        let other = Artifact::new(COMPONENT.to_vec(), BTreeMap::new(), None).expect("an artifact");
+        let other = Artifact::new(COMPONENT.to_vec()).expect("an artifact");
         both.extend(members(&written(&other)).into_iter().filter(|(name, _)| name.starts_with(BLOBS)));
         both.sort();
         both.dedup();

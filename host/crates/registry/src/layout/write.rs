@@ -33,7 +33,7 @@ pub fn write(artifact: &Artifact, reference: Option<&str>, out: impl Write) -> R
             entries.push(bundle_entry(&carrier));
         }
     }
-    if let Some(carrier) = simple_carrier(None, &artifact.signatures) {
+    if let Some(carrier) = simple_carrier(&artifact.signatures) {
         carrier.blobs.iter().chain([&carrier.manifest]).for_each(|blob| add(blob));
         let mut entry = describe(IMAGE_MANIFEST, &carrier.manifest);
         entry["annotations"] = json!({ TAG: signature_tag(artifact.digest()) });

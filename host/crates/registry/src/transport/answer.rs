@@ -70,7 +70,7 @@ impl Answer {
         self.response.status()
     }
 
-    pub fn headers(&self) -> &HeaderMap {
+    fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 

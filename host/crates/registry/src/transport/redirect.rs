@@ -47,7 +47,7 @@ fn refusal(from: &Uri, to: &Uri, settings: &Settings) -> Option<&'static str> {
 }
 
 /// An address relative to another one.
-pub fn resolve(base: &Uri, location: &str) -> Option<Uri> {
+fn resolve(base: &Uri, location: &str) -> Option<Uri> {
     let location = location.trim();
     if location.contains("://")
         && location.split(['/', '?']).next().is_some_and(|scheme| scheme.ends_with(':'))

@@ -1,6 +1,6 @@
 //! Sizes, digests and times of what a registry sends.
 
-use crate::kit::{Fault, Proxy, artifact, client, failure, published, reference, settings};
+use crate::kit::{Fault, Proxy, artifact, client, failure, published, push, reference, settings};
 use http::Method;
 use toolyard_registry::{Client, Problem, Reference, Settings};
 use toolyard_trust::Digest;
@@ -33,7 +33,7 @@ async fn a_manifest_with_another_digest_than_the_reference_is_refused() {
 async fn a_tag_that_moves_during_a_pull_changes_nothing() {
     let Some((server, proxy, reference, artifact)) = published(artifact("fetch")).await else { return };
     let other = crate::kit::artifact("other");
-    client().push(&crate::kit::reference(&server.host, "acme/fetch:2"), &other).await.expect("pushed");
+    push(&server.host, "acme/fetch:2", &other).await;
     let fault = Fault::Retag("/v2/acme/fetch/manifests/1".to_owned(), other.manifest.clone());
     proxy.faults().add_times(1, Method::GET, blob_path(&artifact.config), fault);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);

@@ -1,10 +1,7 @@
 //! An index of artifacts, one of which is the component.
 
-use crate::kit::{Access, Server, artifact, client, descriptor, put, reference};
+use crate::kit::{Access, INDEX, MANIFEST, Server, artifact, client, descriptor, push, put, reference};
 use serde_json::json;
-
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 #[tokio::test]
 async fn an_index_gives_its_component_for_wasip2() {
@@ -14,8 +11,7 @@ async fn an_index_gives_its_component_for_wasip2() {
         [("native", "amd64", "linux"), ("old", "wasm", "wasip1"), ("new", "wasm", "wasip2")]
     {
         let artifact = artifact(name);
-        let target = format!("x@{}", artifact.digest());
-        client().push(&reference(&server.host, &target), &artifact).await.expect("pushed");
+        push(&server.host, &format!("x:{name}"), &artifact).await;
         let mut entry = descriptor(MANIFEST, &artifact.manifest);
         entry["platform"] = json!({ "architecture": architecture, "os": os });
         entries.push(entry);

@@ -6,7 +6,6 @@ mod kit;
 mod authorization;
 mod bounds;
 mod kinds;
-mod push;
 mod redirects;
 mod signatures;
 mod tools;

@@ -1,7 +1,7 @@
 //! Redirects, and the hosts to which they lead.
 
 use crate::kit::{
-    Access, Fault, PASSWORD, Proxy, Server, USER, artifact, client, client_with, failure, reference,
+    Access, Fault, PASSWORD, Proxy, Server, USER, artifact, client, client_with, failure, push, reference,
 };
 use http::Method;
 use toolyard_trust::Digest;
@@ -17,7 +17,7 @@ async fn a_blob_is_read_from_another_host_without_authorization() {
     let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
     let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
     let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), artifact("fetch"));
-    client.push(&reference, &artifact).await.expect("pushed");
+    push(&server.host, "acme/fetch:1", &artifact).await;
     let path = format!("/blobs/{}", Digest::of(&artifact.component));
     proxy.faults().add(Method::GET, path, redirect(&format!("http://{}/signed?x=1", storage.host)));
     let challenge = vec![("www-authenticate", r#"Basic realm="x""#.to_owned())];
@@ -28,24 +28,6 @@ async fn a_blob_is_read_from_another_host_without_authorization() {
     assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
     assert_eq!(storage.seen()[0].path, "/signed?x=1");
     assert!(storage.seen().iter().all(|seen| seen.authorization.is_none()));
-}
-
-#[tokio::test]
-async fn an_upload_to_another_host_carries_no_authorization() {
-    let Some(server) = Server::start(Access::Basic) else { return };
-    let (proxy, storage) = (Proxy::before(&server.host).await, Proxy::before("127.0.0.1:1").await);
-    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
-    let place = vec![("location", format!("http://{}/upload?state=1", storage.host))];
-    proxy.faults().add(Method::POST, "/uploads/", Fault::Answer(202, place, Vec::new()));
-    storage.faults().add(Method::PUT, "/upload", Fault::Answer(201, Vec::new(), Vec::new()));
-    // The registry does not get the blobs, so it refuses the manifest.
-    let artifact = artifact("fetch");
-    client.push(&reference(&proxy.host, "acme/fetch:1"), &artifact).await.expect_err("refused");
-    let uploads = storage.seen();
-    let digest = Digest::of(&artifact.config).hex();
-    assert_eq!(uploads[0].path, format!("/upload?state=1&digest=sha256%3A{digest}"));
-    assert_eq!(uploads[0].body, artifact.config);
-    assert!(uploads.iter().all(|seen| seen.authorization.is_none()));
 }
 
 #[tokio::test]

@@ -1,36 +1,31 @@
 //! Signatures in both carriers.
 
 use crate::kit::{
-    Access, Fault, Proxy, Server, artifact, client, descriptor, failure, published, put, put_blob, reference,
-    signatures, signed_artifact,
+    Access, Fault, INDEX, MANIFEST, Proxy, Server, artifact, client, descriptor, failure, published, push,
+    put, put_blob, reference, signed_artifact,
 };
 use http::Method;
 use serde_json::json;
-use toolyard_registry::{Artifact, MAX_SIGNATURE, MAX_SIGNATURES};
+use toolyard_registry::{MAX_SIGNATURE, MAX_SIGNATURES};
+use toolyard_trust::Digest;
 use toolyard_trust::signature::Signature;
 
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
 #[tokio::test]
 async fn the_referrers_api_replaces_the_tag() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::before(&server.host).await;
-    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
+    let Some((server, proxy, reference, artifact)) = published(artifact("fetch")).await else { return };
     let digest = artifact.digest();
-    // A registry with the API says that it has read the subject, and lists what is about it.
-    proxy.faults().add(Method::PUT, "", Fault::Header("oci-subject", digest.to_string()));
-    client().push(&reference, &artifact).await.expect("pushed");
-    let has_subject = |body: &[u8]| {
-        serde_json::from_slice(body).is_ok_and(|manifest: serde_json::Value| manifest["subject"].is_object())
-    };
-    let carrier = proxy.seen().into_iter().find(|seen| has_subject(&seen.body)).expect("a carrier").body;
+    let carrier = about(&artifact.manifest, b"{}", 0);
+    put_blob(&server.host, "acme/fetch", b"{}").await;
+    let path = format!("/v2/acme/fetch/manifests/{}", Digest::of(&carrier));
+    put(&server.host, &path, MANIFEST, carrier.clone()).await;
     let manifests = [descriptor(MANIFEST, &carrier)];
     let list = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests }).to_string();
     let list = Fault::Answer(200, Vec::new(), list.into_bytes());
     proxy.faults().add(Method::GET, format!("/referrers/{digest}"), list);
-    assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
+    let pulled = client().pull(&reference).await.expect("pulled").signatures;
+    assert_eq!(pulled, [Signature::Bundle(b"{}".to_vec())]);
     let tag = format!("/manifests/sha256-{}", digest.hex());
     assert!(!proxy.lines().iter().any(|line| line.ends_with(&tag)), "{:?}", proxy.lines());
 }
@@ -43,37 +38,6 @@ async fn a_page_for_people_is_not_a_list_of_referrers() {
     let page = Fault::Answer(200, Vec::new(), b"<html>".to_vec());
     proxy.faults().add(Method::GET, format!("/referrers/{}", artifact.digest()), page);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
-}
-
-#[tokio::test]
-async fn a_second_push_adds_its_signatures() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let reference = reference(&server.host, "acme/fetch:1");
-    let first = signed_artifact("fetch");
-    let second = Artifact { signatures: signatures("another key"), ..first.clone() };
-    client().push(&reference, &first).await.expect("pushed");
-    client().push(&reference, &second).await.expect("pushed");
-    client().push(&reference, &second).await.expect("pushed once more");
-    let pulled = client().pull(&reference).await.expect("pulled").signatures;
-    assert_eq!(pulled.len(), 4);
-    assert!(first.signatures.iter().chain(&second.signatures).all(|signature| pulled.contains(signature)));
-}
-
-#[tokio::test]
-async fn a_list_that_another_push_replaces_is_written_again() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::before(&server.host).await;
-    let (reference, artifact) = (reference(&proxy.host, "acme/fetch:1"), signed_artifact("fetch"));
-    let tag = format!("/v2/acme/fetch/manifests/sha256-{}", artifact.digest().hex());
-    let empty = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [] }).to_string().into_bytes();
-    proxy.faults().add_times(1, Method::PUT, tag.clone(), Fault::Replace(tag.clone(), INDEX, empty.clone()));
-    client().push(&reference, &artifact).await.expect("pushed");
-    assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
-    // Another push that always comes between ends in an error.
-    proxy.faults().add(Method::PUT, tag.clone(), Fault::Replace(tag, INDEX, empty));
-    let again = Artifact { signatures: signatures("another key"), ..artifact };
-    let text = failure(client().push(&reference, &again).await);
-    assert!(text.contains("another push replaced the signatures"), "{text}");
 }
 
 #[tokio::test]
@@ -103,7 +67,7 @@ fn about(subject: &[u8], bundle: &[u8], number: usize) -> Vec<u8> {
 async fn at_most_32_referrers_are_read() {
     let Some(server) = Server::start(Access::Open) else { return };
     let artifact = artifact("fetch");
-    client().push(&reference(&server.host, "x:1"), &artifact).await.expect("pushed");
+    push(&server.host, "x:1", &artifact).await;
     let large = vec![b' '; usize::try_from(MAX_SIGNATURE).expect("small") + 1];
     for blob in [b"{}", &large[..]] {
         put_blob(&server.host, "x", blob).await;
@@ -121,7 +85,7 @@ async fn at_most_32_referrers_are_read() {
     ] {
         let mut entries = Vec::new();
         for manifest in manifests {
-            let path = format!("/v2/x/manifests/{}", toolyard_trust::Digest::of(&manifest));
+            let path = format!("/v2/x/manifests/{}", Digest::of(&manifest));
             let mut entry = descriptor(MANIFEST, &manifest);
             put(&server.host, &path, MANIFEST, manifest).await;
             // As cosign 3 writes it (sigstore/cosign#4422).

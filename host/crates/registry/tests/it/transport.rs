@@ -1,6 +1,6 @@
 //! TLS and proxies.
 
-use crate::kit::{Access, Server, Tunnel, artifact, client, failure, reference, settings};
+use crate::kit::{Access, Server, Tunnel, artifact, client, failure, push, reference, settings};
 use std::collections::BTreeMap;
 use toolyard_registry::{Client, Proxies, Registry, Settings};
 
@@ -15,9 +15,9 @@ async fn a_private_ca_is_trusted_for_its_registry_and_another_is_not() {
     };
     let registry = Registry { ca: Some(server.ca()), plain_http: false };
     let client = Client::new(with_registry(&server.host, registry)).expect("a client");
-    let (reference, artifact) = (reference(&server.host, "acme/fetch:1"), artifact("fetch"));
-    client.push(&reference, &artifact).await.expect("pushed");
-    assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
+    let reference = reference(&server.host, "acme/fetch:1");
+    let text = failure(client.resolve(&reference).await);
+    assert!(text.ends_with("has no such manifest; check the repository and the tag"), "{text}");
     let registry = Registry { ca: Some(other.ca()), plain_http: false };
     let client = Client::new(with_registry(&server.host, registry)).expect("a client");
     let text = failure(client.resolve(&reference).await);
@@ -42,7 +42,7 @@ async fn a_registry_elsewhere_is_reached_through_the_proxy() {
     settings.proxies = Proxies::all(&format!("http://user:secret@{}", tunnel.address), "");
     let client = Client::new(settings).expect("a client");
     let (reference, artifact) = (reference("registry.example", "acme/fetch:1"), artifact("fetch"));
-    client.push(&reference, &artifact).await.expect("pushed");
+    push(&server.host, "acme/fetch:1", &artifact).await;
     assert_eq!(client.pull(&reference).await.expect("pulled"), artifact);
     let head = tunnel.heads().remove(0).to_lowercase();
     assert!(head.starts_with("connect registry.example:80 http/1.1\r\n"), "{head}");
@@ -59,7 +59,8 @@ async fn a_registry_elsewhere_is_reached_with_tls_and_not_without() {
     assert!(tunnel.heads()[0].starts_with("CONNECT registry.example:443 "), "{:?}", tunnel.heads());
     client.resolve(&reference("other.example", "acme/fetch:1")).await.expect_err("it does not exist");
     let Some(server) = Server::start(Access::Open) else { return };
-    client.push(&reference(&server.host, "acme/fetch:1"), &artifact("fetch")).await.expect("pushed");
+    push(&server.host, "acme/fetch:1", &artifact("fetch")).await;
+    client.resolve(&reference(&server.host, "acme/fetch:1")).await.expect("resolved");
     assert_eq!(tunnel.heads().len(), 1, "hosts of NO_PROXY and this machine are reached directly");
 }
 

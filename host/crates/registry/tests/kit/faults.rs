@@ -18,8 +18,6 @@ pub enum Fault {
     Stall,
     /// First the registry gets this manifest in place of the tag, then it answers.
     Retag(String, Vec<u8>),
-    /// First the registry loses what the tag names (as if another writer replaced it).
-    Replace(String, &'static str, Vec<u8>),
 }
 
 /// A fault for requests with this method and this end of their path.

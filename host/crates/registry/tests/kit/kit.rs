@@ -2,15 +2,16 @@
 
 mod faults;
 mod proxy;
+mod push;
 mod server;
 mod tunnel;
 
 pub use faults::{Fault, Faults};
-pub use proxy::{Proxy, put, put_blob};
+pub use proxy::Proxy;
+pub use push::{INDEX, MANIFEST, push, put, put_blob};
 pub use server::{Access, Server, program};
 pub use tunnel::Tunnel;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 use toolyard_registry::credentials::Store;
 use toolyard_registry::{Artifact, Client, Reference, Settings};
@@ -35,8 +36,12 @@ pub fn component(name: &str) -> Vec<u8> {
 
 /// An artifact without signatures.
 pub fn artifact(name: &str) -> Artifact {
-    let title = ("org.opencontainers.image.title".to_owned(), name.to_owned());
-    Artifact::new(component(name), BTreeMap::from([title]), None).expect("an artifact")
+    let mut artifact = Artifact::new(component(name)).expect("an artifact");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&artifact.manifest).expect("JSON");
+    manifest["annotations"] = serde_json::json!({ "org.opencontainers.image.title": name });
+    artifact.manifest = manifest.to_string().into_bytes();
+    artifact.annotations.insert("org.opencontainers.image.title".to_owned(), name.to_owned());
+    artifact
 }
 
 /// An artifact with a signature in each carrier. This crate does not verify them.
@@ -45,7 +50,7 @@ pub fn signed_artifact(name: &str) -> Artifact {
 }
 
 /// A signature of each carrier.
-pub fn signatures(name: &str) -> Vec<Signature> {
+fn signatures(name: &str) -> Vec<Signature> {
     let payload = format!(r#"{{"critical":{{"identity":{{"docker-reference":"{name}"}}}}}}"#).into_bytes();
     let bundle = format!(r#"{{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","for":"{name}"}}"#);
     vec![
@@ -101,7 +106,7 @@ pub fn descriptor(media_type: &str, bytes: &[u8]) -> serde_json::Value {
 pub async fn published(artifact: Artifact) -> Option<(Server, Proxy, Reference, Artifact)> {
     let server = Server::start(Access::Open)?;
     let proxy = Proxy::before(&server.host).await;
-    client().push(&reference(&server.host, "acme/fetch:1"), &artifact).await.expect("pushed");
+    push(&server.host, "acme/fetch:1", &artifact).await;
     let reference = reference(&proxy.host, "acme/fetch:1");
     Some((server, proxy, reference, artifact))
 }

@@ -1,6 +1,6 @@
 //! A proxy before a registry: faults, and bearer tokens as large registries have them.
 
-use super::{Fault, Faults, PASSWORD, USER};
+use super::{Fault, Faults, MANIFEST, PASSWORD, USER, put};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -159,13 +159,8 @@ impl State {
                 Response::new(BoxBody::new(StreamBody::new(first.chain(futures_util::stream::pending()))))
             }
             Fault::Retag(path, manifest) => {
-                put(&self.upstream, &path, "application/vnd.oci.image.manifest.v1+json", manifest).await;
+                put(&self.upstream, &path, MANIFEST, manifest).await;
                 self.forward(seen, &parts).await
-            }
-            Fault::Replace(path, media_type, manifest) => {
-                let answer = self.forward(seen, &parts).await;
-                put(&self.upstream, &path, media_type, manifest).await;
-                answer
             }
         }
     }
@@ -175,7 +170,7 @@ impl State {
         let tokens = self.tokens.as_ref()?;
         if let Some(query) = seen.path.strip_prefix("/token") {
             let scope = form(query.trim_start_matches('?').as_bytes(), "scope");
-            let basic = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
+            let basic = basic();
             let refreshes = form(&seen.body, "refresh_token").is_some_and(|token| token == "refresh");
             if !refreshes && seen.authorization.as_deref() != Some(basic.as_str()) {
                 return Some(status(StatusCode::FORBIDDEN));
@@ -187,8 +182,7 @@ impl State {
         }
         let token = seen.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer "));
         let scope = token.and_then(|token| tokens.lock().expect("no panic").get(token).cloned());
-        let writes = !matches!(seen.method, Method::GET | Method::HEAD);
-        if scope.is_some_and(|scope| !writes || scope.ends_with(":pull,push")) {
+        if scope.is_some() {
             return None;
         }
         let realm = self.realm.clone().unwrap_or_else(|| format!("http://{}/token", self.host));
@@ -214,28 +208,12 @@ impl State {
     }
 }
 
-/// Puts a manifest into a registry, as it is.
-pub async fn put(host: &str, path: &str, media_type: &str, manifest: Vec<u8>) {
-    let request = Request::put(format!("http://{host}{path}"));
-    let request = request.header("content-type", media_type).body(Full::from(manifest));
-    let answer = http_client().request(request.expect("a request")).await.expect("an answer");
-    assert_eq!(answer.status(), StatusCode::CREATED, "{path}");
+/// The password of the one user.
+pub fn basic() -> String {
+    format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")))
 }
 
-/// Puts a blob into a registry.
-pub async fn put_blob(host: &str, repository: &str, blob: &[u8]) {
-    let request = Request::post(format!("http://{host}/v2/{repository}/blobs/uploads/"));
-    let request = request.body(Full::default()).expect("a request");
-    let answer = http_client().request(request).await.expect("an answer");
-    let place = answer.headers()["location"].to_str().expect("text").to_owned();
-    let digest = toolyard_trust::Digest::of(blob);
-    let request = Request::put(format!("http://{host}{place}&digest={digest}"));
-    let request = request.body(Full::from(blob.to_vec())).expect("a request");
-    let answer = http_client().request(request).await.expect("an answer");
-    assert_eq!(answer.status(), StatusCode::CREATED, "{place}");
-}
-
-fn http_client() -> Client<HttpConnector, Full<Bytes>> {
+pub fn http_client() -> Client<HttpConnector, Full<Bytes>> {
     Client::builder(TokioExecutor::new()).build_http()
 }
 

@@ -4,11 +4,10 @@
 use super::{Fault, Signature, Subject, check_size, signer};
 use crate::digest::Digest;
 use crate::escape::brief;
-use crate::key::{PrivateKey, PublicKey};
+use crate::key::PublicKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde_json::json;
 
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
@@ -164,43 +163,4 @@ fn verify_message<'k>(
         None => Err(Fault::OtherSubject(named.to_string())),
         Some(_) => Err(Fault::OtherSubject(format!("the bytes of the file {named}"))),
     }
-}
-
-/// A bundle with this content. Bundles for keys name the key by a hint, which cosign compares.
-fn bundle(key: &PrivateKey, part: &str, content: serde_json::Value) -> Signature {
-    let hint = STANDARD.encode(Digest::of(&key.public().to_der()).as_bytes());
-    let mut bundle = json!({
-        "mediaType": MEDIA_TYPE,
-        "verificationMaterial": {"publicKey": {"hint": hint}},
-    });
-    if let Some(bundle) = bundle.as_object_mut() {
-        bundle.insert(part.to_owned(), content);
-    }
-    Signature::Bundle(bundle.to_string().into_bytes())
-}
-
-pub(super) fn sign_manifest(key: &PrivateKey, manifest: Digest) -> Signature {
-    let statement = json!({
-        "_type": STATEMENT_TYPE,
-        "subject": [{"digest": {"sha256": manifest.hex()}}],
-        "predicateType": PREDICATE_TYPE,
-        "predicate": {},
-    });
-    let payload = statement.to_string().into_bytes();
-    let signature = key.sign(&Digest::of(&pae(&payload)));
-    let envelope = json!({
-        "payload": STANDARD.encode(payload),
-        "payloadType": PAYLOAD_TYPE,
-        "signatures": [{"sig": STANDARD.encode(signature)}],
-    });
-    bundle(key, "dsseEnvelope", envelope)
-}
-
-pub(super) fn sign_blob(key: &PrivateKey, component: &[u8]) -> Signature {
-    let digest = Digest::of(component);
-    let content = json!({
-        "messageDigest": {"algorithm": ALGORITHM, "digest": STANDARD.encode(digest.as_bytes())},
-        "signature": STANDARD.encode(key.sign(&digest)),
-    });
-    bundle(key, "messageSignature", content)
 }

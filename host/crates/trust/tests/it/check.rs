@@ -1,12 +1,13 @@
 //! The check of a component when the host loads it: each row of the table in `toolyard-lock.md`.
 
-use crate::signed::{bytes, component, manifest, private, provenance, public, simple};
+use crate::signed::{bytes, component, manifest, provenance, public, simple};
+use crate::signing::PrivateKey;
 use toolyard_trust::Digest;
-use toolyard_trust::key::{PrivateKey, PublicKey};
+use toolyard_trust::key::PublicKey;
 use toolyard_trust::lock::{Entry, Refusal, Signer};
 use toolyard_trust::policy::{Policy, Requirement, SignerRule};
 use toolyard_trust::provenance::{Provenance, ProvenanceError};
-use toolyard_trust::signature::{Signature, VerifyError, sign_bundle};
+use toolyard_trust::signature::{Signature, VerifyError};
 
 fn pinned(key: &PublicKey) -> Signer {
     Signer::Key { fingerprint: key.fingerprint(), file: None }
@@ -111,9 +112,9 @@ fn a_component_that_lost_its_signatures_is_refused() {
 
 #[test]
 fn a_signature_by_another_key_is_refused() {
-    let stranger = PrivateKey::generate();
+    let stranger = PrivateKey::of(1);
     let forged = Provenance {
-        signatures: vec![sign_bundle(&stranger, manifest()), simple()],
+        signatures: vec![stranger.bundle(manifest()), simple()],
         keys: vec![stranger.public(), public("cosign3.pub")],
         ..provenance()
     };
@@ -135,9 +136,10 @@ fn a_manifest_of_another_component_is_refused() {
     let other = text.replace(&component().to_string(), &Digest::of(b"other").to_string());
     assert_ne!(text, other);
     let digest = Digest::of(other.as_bytes());
-    let entry = Entry { manifest: Some(digest), ..entry() };
-    let signatures = vec![sign_bundle(private("cosign3.key"), digest)];
-    let provenance = Provenance { manifest: Some(other.into_bytes()), signatures, ..provenance() };
+    let key = PrivateKey::of(1);
+    let entry = Entry { manifest: Some(digest), signer: pinned(&key.public()), ..entry() };
+    let (signatures, keys) = (vec![key.bundle(digest)], vec![key.public()]);
+    let provenance = Provenance { manifest: Some(other.into_bytes()), signatures, keys };
     let refused = check(&entry, &provenance).unwrap_err();
     assert!(matches!(refused, Refusal::NotInManifest { .. }), "{refused}");
 }

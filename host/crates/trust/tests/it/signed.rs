@@ -3,15 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use toolyard_trust::Digest;
-use toolyard_trust::key::{PrivateKey, PublicKey};
+use toolyard_trust::key::PublicKey;
 use toolyard_trust::provenance::Provenance;
 use toolyard_trust::signature::{Signature, Subject};
 
-pub const PASSWORD: &str = "correct horse";
-
-pub fn path(name: &str) -> PathBuf {
+fn path(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/fixtures/signed")).join(name)
 }
 
@@ -25,15 +22,6 @@ pub fn text(name: &str) -> String {
 
 pub fn public(name: &str) -> PublicKey {
     PublicKey::from_pem(&text(name)).expect("a public key")
-}
-
-/// A private key. Each is decrypted once, because that is slow by design.
-pub fn private(name: &str) -> &'static PrivateKey {
-    static KEYS: LazyLock<[(&str, PrivateKey); 3]> = LazyLock::new(|| {
-        ["cosign1.key", "cosign2.key", "cosign3.key"]
-            .map(|name| (name, PrivateKey::from_encrypted_pem(&text(name), PASSWORD).expect("a private key")))
-    });
-    KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| key).expect("a key of the fixtures")
 }
 
 pub fn component() -> Digest {
