@@ -280,12 +280,6 @@ async fn fill(store: Arc<dyn Backend>, stored: u32, log: Log) -> Filled {
 
 async fn beside(Filled { store, log }: &Filled) -> Beside {
     let (busy, until) = (cpu_seconds(), Instant::now() + EACH);
-    let tidying = store.clone();
-    // As a host does every five seconds.
-    let tidied = tokio::spawn(async move {
-        tokio::time::sleep(EACH / 2).await;
-        tidying.tidy_timeline().await
-    });
     let done = Arc::new(AtomicU32::new(0));
     let counted = done.clone();
     in_lanes(store, 64, move || {
@@ -294,7 +288,6 @@ async fn beside(Filled { store, log }: &Filled) -> Beside {
         goes_on
     })
     .await;
-    tidied.await.expect("no panic").expect("tidies");
     let (tasks, busy) = (f64::from(done.load(Ordering::Relaxed)), cpu_seconds() - busy);
     log.checkpoint().await;
     let before = log.written().await;

@@ -25,6 +25,9 @@ const MAX_DUE_AT_ONCE: u32 = 500;
 /// that ([`COMPONENT_KEPT_MS`](toolyard_task::journal::COMPONENT_KEPT_MS)).
 const SWEEP: Duration = Duration::from_secs(900);
 
+/// Tidying reads the records of all stored runs. It takes at most this part of the time.
+const TIDY_SHARE: u32 = 100;
+
 /// The extra duties of a tick.
 struct Tick {
     /// Whether to look at the shared state of hosts and sessions.
@@ -55,6 +58,7 @@ impl Cluster {
         let mut count = 0_u32;
         let mut look_at = Instant::now() + LOOK;
         let mut sweep_at = Instant::now() + SWEEP;
+        let mut tidy_at = Instant::now();
         loop {
             tokio::select! {
                 biased;
@@ -75,8 +79,14 @@ impl Cluster {
                 sweep_at = now + SWEEP;
                 log_failure(self.sweep_components().await);
             }
-            let tick = Tick { slow: count.is_multiple_of(SLOW_TICKS), shared, look };
+            let slow = count.is_multiple_of(SLOW_TICKS);
+            let tick = Tick { slow, shared, look };
             log_failure(self.tick(&tick, &mut seen).await);
+            if slow && now >= tidy_at && self.recovered.get().is_some() {
+                let begun = Instant::now();
+                log_failure(self.deps.tasks.timeline.tidy_timeline().await);
+                tidy_at = Instant::now() + begun.elapsed() * TIDY_SHARE;
+            }
         }
     }
 
@@ -172,7 +182,6 @@ impl Cluster {
         }
         if slow {
             self.sessions.sweep(self.deps.settings.session_idle_ms).await?;
-            self.deps.tasks.timeline.tidy_timeline().await?;
             if self.deps.settings.adopts {
                 self.deps.tasks.tidy_journals().await?;
             }
