@@ -276,10 +276,6 @@ impl<I: Intercept> KeyStore for StoreProxy<I> {
         self.intercept.call("keys", self.store.keys(used_for)).await
     }
 
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
-        self.intercept.call("rotate", self.store.rotate(used_for, keep)).await
-    }
-
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
         self.intercept.call("use_up", self.store.use_up(id, until)).await
     }

@@ -306,7 +306,7 @@ macro_rules! contract_tests {
             }
             hosts {
                 hosts_have_incarnations_of_their_own, the_dead_are_found_and_forgotten,
-                a_resigned_host_counts_as_dead, keys_are_made_once_and_rotate, a_state_is_accepted_once,
+                a_resigned_host_counts_as_dead, keys_are_made_once, a_state_is_accepted_once,
                 a_change_is_hinted_at_to_other_hosts, feeds_end_with_their_host
             }
             grants {

@@ -1,7 +1,7 @@
 //! Hosts, sessions and keys in memory.
 
 use super::{MemoryStore, State};
-use crate::refusal::StoreRefusal;
+use crate::refusal::{StoreRefusal, secret};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
@@ -201,22 +201,11 @@ impl SessionStore for MemoryStore {
 impl KeyStore for MemoryStore {
     async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.clock.now();
         let keys = state.keys.entry(used_for.as_str()).or_default();
         if keys.is_empty() {
-            keys.push(new_key(1, now)?);
+            keys.push(Key { id: 1, secret: secret()? });
         }
         Ok(keys.clone())
-    }
-
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
-        let mut state = self.state()?;
-        let now = self.shared.clock.now();
-        let keys = state.keys.entry(used_for.as_str()).or_default();
-        let key = new_key(keys.first().map_or(1, |newest| newest.id + 1), now)?;
-        keys.insert(0, key.clone());
-        keys.truncate(keep.max(1) as usize);
-        Ok(key)
     }
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
@@ -225,8 +214,4 @@ impl KeyStore for MemoryStore {
         state.used.retain(|_, until| *until > now);
         Ok(state.used.insert(id, until).is_none())
     }
-}
-
-fn new_key(id: u32, created_at: Timestamp) -> Result<Key, StoreError> {
-    Ok(Key { id, secret: crate::refusal::secret()?, created_at })
 }
