@@ -10,7 +10,7 @@ use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records, Removable, TaskQuestion,
+    CommitStatus, CreateError, Hints, Quota, ReadTask, Records, Removable, TaskQuestion,
 };
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
@@ -108,10 +108,6 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
             Ok(committed)
         };
         self.intercept.call("commit", commit).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        self.intercept.call("list", self.store.list(query)).await
     }
 
     async fn search(&self, search: &Search) -> Result<Page, StoreError> {

@@ -33,8 +33,8 @@ use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
-    TaskQuestion, TaskStore,
+    CommitStatus, CreateError, Hint, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
+    TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::TimelineBounds;
@@ -284,22 +284,6 @@ impl TaskStore for MemoryStore {
         }
         self.changed(task.id);
         Ok(CommitStatus::Done)
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        let state = self.state()?;
-        let now = self.shared.clock.now();
-        let mut found: Vec<&Task> = state
-            .tasks
-            .values()
-            .filter(|task| query.owner.as_ref().is_none_or(|owner| task.owner == *owner))
-            .filter(|task| {
-                query.after.is_none_or(|after| (task.created_at, task.id) > (after.created_at, after.id))
-            })
-            .filter(|task| !task.is_gone(now))
-            .collect();
-        found.sort_by_key(|task| (task.created_at, task.id));
-        Ok(found.into_iter().take(query.limit as usize).map(Summary::of).collect())
     }
 
     async fn search(&self, search: &Search) -> Result<Page, StoreError> {

@@ -118,26 +118,6 @@ pub enum CommitStatus {
     Stale,
 }
 
-/// The position of a listing: after this task, in the order of (createdAt, id) (T-33).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct After {
-    /// The creation of the task.
-    pub created_at: Timestamp,
-    /// The id of the task.
-    pub id: TaskId,
-}
-
-/// The parameters of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListQuery {
-    /// The owner of the tasks; `None` means all owners, for the operator only.
-    pub owner: Option<Owner>,
-    /// The position to continue from.
-    pub after: Option<After>,
-    /// The maximum number of tasks.
-    pub limit: u32,
-}
-
 /// A question about tasks. The answer is their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskQuestion {
@@ -223,12 +203,8 @@ pub trait TaskStore: Send + Sync + 'static {
         Ok(found)
     }
 
-    /// Lists tasks that are not gone (`Task::is_gone`), in the order of
-    /// (createdAt, id).
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError>;
-
-    /// Searches an owner's tasks that are not gone. However many there are, it
-    /// looks at a bounded number of them.
+    /// Lists the tasks that match and are not gone (`Task::is_gone`). However many there are, it looks at a
+    /// bounded number of them.
     async fn search(&self, search: &Search) -> Result<Page, StoreError>;
 
     /// Ids of at most `limit` tasks, the answer to this question.

@@ -28,8 +28,8 @@ const SCENARIOS: [(&str, Scenario); 9] = [
 
 /// The operations that the scenarios together must reach.
 const OPERATIONS: [&str; 13] = [
-    "commit", "create", "dead", "due", "forget", "held_by", "keys", "list", "read", "register", "remove",
-    "resign", "use_up",
+    "commit", "create", "dead", "due", "forget", "held_by", "keys", "read", "register", "remove", "resign",
+    "search", "use_up",
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

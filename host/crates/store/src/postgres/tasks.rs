@@ -20,8 +20,8 @@ use tokio_postgres::types::ToSql;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
-    TaskQuestion, TaskStore,
+    CommitStatus, CreateError, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
+    TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
@@ -72,16 +72,6 @@ const UPDATE_RECORDED: &str = concat!(
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
 
-const LIST: &str = "
-    SELECT id, status, created, updated, record FROM task
-    WHERE (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
-    ORDER BY created, id LIMIT $4";
-
-const LIST_OF: &str = "
-    SELECT id, status, created, updated, record FROM task
-    WHERE owner = $5 AND (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
-    ORDER BY created, id LIMIT $4";
-
 const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
 /// The bytes kept for tasks. An index contains all values for the sums; with a counter for each owner, hosts would
 /// wait for each other's commits.
@@ -108,9 +98,6 @@ const REMOVE: &str = "
 /// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
 /// not write it each time.
 const SPAN_STEP: i64 = 60_000;
-
-/// The smallest possible id.
-const FIRST: Uuid = Uuid::nil();
 
 #[async_trait]
 impl TaskStore for PostgresStore {
@@ -179,19 +166,6 @@ impl TaskStore for PostgresStore {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = self.readers.rows("SELECT id, version FROM task WHERE id = ANY($1)", &[&ids]).await?;
         rows.iter().map(|row| Ok((TaskId(get(row, 0)?), get::<i64>(row, 1)?.unsigned_abs()))).collect()
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        let (created, after) = match &query.after {
-            Some(after) => (after.created_at.0, after.id.0),
-            None => (i64::MIN, FIRST),
-        };
-        let (floor, limit) = (self.state.floor.get(), i64::from(query.limit));
-        let rows = match query.owner.as_ref().map(|owner| owner.key().into_bytes()) {
-            Some(owner) => self.readers.rows(LIST_OF, &[&created, &after, &floor, &limit, &owner]).await?,
-            None => self.readers.rows(LIST, &[&created, &after, &floor, &limit]).await?,
-        };
-        rows.iter().map(|row| summary(row, &self.sealing)).collect()
     }
 
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {

@@ -18,12 +18,12 @@ use toolyard_task::audit::Entry;
 use toolyard_task::erasure::OwnerKeys;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
-    TaskQuestion, TaskStore,
+    CommitStatus, CreateError, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
+    TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
-use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Owner, StoreError, TaskId};
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
@@ -59,16 +59,6 @@ const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3, wake = ?4
 
 // The index is named, since without statistics the planner might choose another
 // one and sort.
-const LIST: &str = "
-    SELECT id, status, created, updated, record FROM task INDEXED BY task_by_created
-    WHERE (created, id) > (?1, ?2) AND (status <= 2 OR due > ?3)
-    ORDER BY created, id LIMIT ?4";
-
-const LIST_OF: &str = "
-    SELECT id, status, created, updated, record FROM task INDEXED BY task_by_owner_created
-    WHERE owner = ?5 AND (created, id) > (?1, ?2) AND (status <= 2 OR due > ?3)
-    ORDER BY created, id LIMIT ?4";
-
 const DUE: &str = "SELECT id FROM task INDEXED BY task_by_due WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
 
 const HELD: &str = "
@@ -164,12 +154,6 @@ impl TaskStore for SqliteStore {
         let committed = self.writer.write_by(records.flush, operation).await?;
         fail_point!(what, "committed", committed == CommitStatus::Done);
         Ok(committed)
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        let query = query.clone();
-        let (now, sealing) = (self.state.clock.now(), self.sealing.clone());
-        self.readers.read(move |on| list(on, &query, now, &sealing)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
@@ -360,23 +344,6 @@ fn write(
         writing.counts.live_changed(&owner, LiveChange { live, parked });
     }
     Ok(Some(seq))
-}
-
-fn list(
-    on: &Connection,
-    query: &ListQuery,
-    now: Timestamp,
-    sealing: &Sealing,
-) -> Result<Vec<Summary>, SqliteError> {
-    let (created, after) = match &query.after {
-        Some(after) => (after.created_at.0, &after.id.0.as_bytes()[..]),
-        None => (i64::MIN, &[][..]),
-    };
-    let read = |row: &Row<'_>| summary(row, sealing);
-    match query.owner.as_ref().map(Owner::key) {
-        Some(owner) => rows::all(on, LIST_OF, params![created, after, now.0, query.limit, owner], read),
-        None => rows::all(on, LIST, params![created, after, now.0, query.limit], read),
-    }
 }
 
 /// The summaries of an answer, each with the number in its sixth column.

@@ -14,7 +14,8 @@ use toolyard_store_contract::{
 use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
-use toolyard_task::store::{CommitStatus, CreateError, Hint, ListQuery, Quota, Records};
+use toolyard_task::search::Search;
+use toolyard_task::store::{CommitStatus, CreateError, Hint, Quota, Records};
 use toolyard_task::timeline::TimelineStore as _;
 use toolyard_task::{Event, Fence, Incarnation, StoreError, Task, TaskStore, apply};
 use transaction::SqliteTransaction;
@@ -271,8 +272,7 @@ async fn t_40_a_record_that_makes_no_sense_is_named_so_to_its_owner_and_harms_no
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
     assert!(matches!(store.read(bad.id, None).await, Err(StoreError::Corrupt(_))));
     assert_eq!(store.read(bad.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
-    let all = ListQuery { owner: None, after: None, limit: 100 };
-    assert!(matches!(store.list(&all).await, Err(StoreError::Corrupt(_))));
+    assert!(matches!(store.search(&Search::all(None, 100)).await, Err(StoreError::Corrupt(_))));
     assert_eq!(read(&*store, good.id).await, good);
 }
 
