@@ -10,7 +10,7 @@ use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, Quota, ReadTask, Records, Removable, TaskQuestion,
+    CommitStatus, CreateError, Hints, Quota, ReadTask, Records, Removable, TaskQuestion, Total,
 };
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
@@ -123,12 +123,9 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
             TaskQuestion::Wakeable => "wakeable",
             TaskQuestion::Asking(_) => "asking",
             TaskQuestion::LiveOf(_) => "live_of",
+            TaskQuestion::EndedJournals => "ended_journals",
         };
         self.intercept.call(operation, self.store.select(question, limit)).await
-    }
-
-    async fn count_parked(&self) -> Result<u64, StoreError> {
-        self.intercept.call("count_parked", self.store.count_parked()).await
     }
 
     async fn remove(
@@ -151,11 +148,11 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("remove", remove).await
     }
 
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        self.intercept.call("kept_bytes", self.store.kept_bytes(of)).await
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError> {
+        self.intercept.call("total", self.store.total(of)).await
     }
 
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError> {
         self.intercept.call("largest_owners", self.store.largest_owners(limit)).await
     }
 
@@ -201,7 +198,7 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
         self.intercept.call("chunks", self.store.chunks(task, from, max_bytes)).await
     }
 
-    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
+    async fn drop_journal(&self, task: TaskId) -> Result<Option<u64>, StoreError> {
         self.intercept.call("drop_journal", self.store.drop_journal(task)).await
     }
 
@@ -215,14 +212,6 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
 
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError> {
         self.intercept.call("sweep_components", self.store.sweep_components(keep)).await
-    }
-
-    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        self.intercept.call("journal_bytes", self.store.journal_bytes(of)).await
-    }
-
-    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        self.intercept.call("ended_journals", self.store.ended_journals(limit)).await
     }
 }
 

@@ -21,7 +21,7 @@ use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
     CommitStatus, CreateError, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
-    TaskStore,
+    TaskStore, Total,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
@@ -77,9 +77,13 @@ const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
 /// wait for each other's commits.
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task";
 const BYTES_OF: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task WHERE owner = $1";
+const JOURNAL_BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM journal";
+const JOURNAL_BYTES_OF: &str = "
+    SELECT coalesce(sum(journal.bytes), 0)::bigint FROM task JOIN journal ON journal.task = task.id
+    WHERE task.owner = $1 AND task.status <= 2";
 /// The record of each task contains its owner.
 const LARGEST: &str = "
-    SELECT one.id, one.status, one.created, one.updated, one.record, most.sum FROM (
+    SELECT one.id, one.status, one.created, one.updated, one.record FROM (
         SELECT owner, sum(bytes)::bigint AS sum FROM task GROUP BY owner ORDER BY sum DESC LIMIT $1) AS most,
     LATERAL (SELECT id, status, created, updated, record FROM task WHERE owner = most.owner
         ORDER BY created, id LIMIT 1) AS one
@@ -176,10 +180,6 @@ impl TaskStore for PostgresStore {
         questions::select(self, question, limit).await
     }
 
-    async fn count_parked(&self) -> Result<u64, StoreError> {
-        count(&self.readers.rows(PARKED, &[]).await?)
-    }
-
     async fn remove(
         &self,
         tasks: Vec<(TaskId, Vec<Entry>)>,
@@ -204,21 +204,28 @@ impl TaskStore for PostgresStore {
         Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
     }
 
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        count(&match of.map(|owner| owner.key().into_bytes()) {
-            Some(owner) => self.readers.rows(BYTES_OF, &[&owner]).await?,
-            None => self.readers.rows(BYTES, &[]).await?,
-        })
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError> {
+        let (sql, owner) = match of {
+            Total::Bytes(None) => (BYTES, None),
+            Total::Bytes(Some(of)) => (BYTES_OF, Some(of.key().into_bytes())),
+            Total::JournalBytes(None) => (JOURNAL_BYTES, None),
+            Total::JournalBytes(Some(of)) => (JOURNAL_BYTES_OF, Some(of.key().into_bytes())),
+            Total::Parked => (PARKED, None),
+        };
+        let given: Vec<&(dyn ToSql + Sync)> =
+            owner.iter().map(|owner| owner as &(dyn ToSql + Sync)).collect();
+        count(&self.readers.rows(sql, &given).await?)
     }
 
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError> {
         let rows = self.readers.rows(LARGEST, &[&i64::from(limit)]).await?;
-        rows.iter().map(|row| Ok((summary(row, &self.sealing)?.owner, bytes_in(row)?))).collect()
+        rows.iter().map(|row| Ok(summary(row, &self.sealing)?.owner)).collect()
     }
 
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
         let rows = self.readers.rows(ENDED, &[&of.key().into_bytes(), &i64::from(limit)]).await?;
-        rows.iter().map(|row| Ok((summary(row, &self.sealing)?, bytes_in(row)?))).collect()
+        let ended = |row: &Row| Ok((summary(row, &self.sealing)?, get::<i64>(row, 5)?.unsigned_abs()));
+        rows.iter().map(ended).collect()
     }
 
     fn is_shared(&self) -> bool {
@@ -348,11 +355,6 @@ pub(super) async fn remove(
     let rows = writing.rows(REMOVE, &[&writing.state.floor.get(), &ids, &at_once]).await?;
     timeline::remove_events(writing, &rows).await?;
     Ok(rows)
-}
-
-/// The number in the sixth column.
-fn bytes_in(row: &Row) -> Result<u64, StoreError> {
-    get(row, 5).map(i64::unsigned_abs)
 }
 
 /// Records how long after its creation a task changed. Searches rely on the stored span being at

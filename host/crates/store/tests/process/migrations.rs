@@ -18,7 +18,7 @@ use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::node::NodeStore;
 use toolyard_task::search::{Direction, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
-use toolyard_task::store::{Records, TaskQuestion};
+use toolyard_task::store::{Records, TaskQuestion, Total};
 use toolyard_task::timeline::{EventKind, TimelineStore};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{
@@ -127,7 +127,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     assert_eq!(ended(read(store, id(6)).await), Outcome::Expired);
     assert_eq!(ended(read(store, id(7)).await), Outcome::Cancelled);
     // The number of bytes kept for them, long arguments included.
-    let kept = store.kept_bytes(Some(&owner("a"))).await.expect("answers");
+    let kept = store.total(Total::Bytes(Some(&owner("a")))).await.expect("answers");
     assert!((10_000..20_000).contains(&kept), "{kept} bytes");
     let first = store.ended_first(&owner("a"), 9).await.expect("answers");
     let first: Vec<_> = first.into_iter().map(|(summary, bytes)| (summary.id, bytes > 10_000)).collect();
