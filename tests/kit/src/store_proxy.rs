@@ -56,8 +56,8 @@ pub trait Intercept: Send + Sync + 'static {
     /// Notes that a lease was renewed.
     fn renewed(&self, _: Incarnation) {}
 
-    /// Notes that a host has released its lease.
-    fn resigned(&self, _: Incarnation) {}
+    /// Notes that a host was forgotten: it was dead, or has released its lease.
+    fn forgotten(&self, _: Incarnation) {}
 }
 
 /// The tasks, journals, nodes and keys of a store, through an interceptor.
@@ -237,21 +237,17 @@ impl<I: Intercept> NodeStore for StoreProxy<I> {
         self.intercept.call("renew", renew).await
     }
 
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        let resign = async {
-            self.store.resign(incarnation).await?;
-            self.intercept.resigned(incarnation);
-            Ok(())
-        };
-        self.intercept.call("resign", resign).await
-    }
-
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         self.intercept.call("dead", NodeStore::dead(&*self.store)).await
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        self.intercept.call("forget", self.store.forget(incarnation)).await
+        let forget = async {
+            self.store.forget(incarnation).await?;
+            self.intercept.forgotten(incarnation);
+            Ok(())
+        };
+        self.intercept.call("forget", forget).await
     }
 }
 

@@ -44,8 +44,9 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture) {
     there.forget(killed).await.expect("forgets");
     there.forget(me).await.expect("answers");
     assert_eq!(there.dead().await.expect("answers"), [me], "its task was not seen to");
-    here.resign(again).await.expect("resigns");
-    assert_eq!(there.dead().await.expect("answers"), [me, again]);
+    here.forget(again).await.expect("resigns");
+    assert!(!here.renew(again).await.expect("answers"), "it has no tasks, so it is forgotten");
+    assert_eq!(there.dead().await.expect("answers"), [me]);
 }
 
 /// As long as a task waits, it is offered to another host that has its component, to one host at a

@@ -63,10 +63,6 @@ pub trait NodeStore: Send + Sync + 'static {
     /// then the runs of its tasks must stop.
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError>;
 
-    /// Gives up the registration of this process: it is dead to the others at once, and they recover
-    /// the tasks that it leaves.
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError>;
-
     /// Incarnations that were registered and are dead, and incarnations with live tasks that no host
     /// has: a host that was forgotten before it knew that it was dead may have taken tasks since.
     /// 0 is never among them: a parked task has no host.
@@ -84,7 +80,8 @@ pub trait NodeStore: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Forgets a dead incarnation whose tasks were recovered. One that lives, or still holds live
-    /// tasks, stays known.
+    /// Forgets a dead incarnation whose tasks were recovered. Another one that lives, or one that still holds live
+    /// tasks, stays known. The registration of this process is given up first: it is dead to the others at once, and
+    /// they recover the tasks that it leaves.
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError>;
 }

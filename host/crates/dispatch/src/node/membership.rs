@@ -136,7 +136,7 @@ impl Node {
         let state = *membership.state.lock();
         if let LeaseState::Lost(former) = state {
             // The other hosts may still take it for alive, although no host runs its tasks.
-            self.store.resign(former).await?;
+            self.store.forget(former).await?;
         }
         let asked = Instant::now();
         let Registration { incarnation, tenure } = self.store.register().await?;

@@ -56,15 +56,6 @@ impl NodeStore for MemoryStore {
         Ok(true)
     }
 
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        let mut state = self.state()?;
-        let mine = *self.incarnation.lock() == Some(incarnation);
-        if let Some(life) = state.hosts.get_mut(&incarnation).filter(|_| mine) {
-            life.lives = false;
-        }
-        Ok(())
-    }
-
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
@@ -100,6 +91,10 @@ impl NodeStore for MemoryStore {
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
+        let mine = *self.incarnation.lock() == Some(incarnation);
+        if let Some(life) = state.hosts.get_mut(&incarnation) {
+            life.lives &= !mine;
+        }
         let held = state.live().any(|task| task.fence.incarnation == incarnation);
         if !held && !state.lives(incarnation, now) {
             state.hosts.remove(&incarnation);

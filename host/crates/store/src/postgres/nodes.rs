@@ -78,13 +78,6 @@ impl NodeStore for PostgresStore {
         if mine == Some(incarnation) { self.renewed(incarnation).await } else { Ok(false) }
     }
 
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        if *self.node.lock().await == Some(incarnation) {
-            self.node_write(RESIGN, incarnation).await?;
-        }
-        Ok(())
-    }
-
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         let late = self
             .readers
@@ -119,6 +112,9 @@ impl NodeStore for PostgresStore {
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        if *self.node.lock().await == Some(incarnation) {
+            self.node_write(RESIGN, incarnation).await?;
+        }
         self.node_write(FORGET, incarnation).await
     }
 }
@@ -150,11 +146,7 @@ impl PostgresStore {
     /// The host's last operation: it is forgotten, unless it leaves tasks behind.
     pub(super) async fn farewell(&self) {
         let Some(incarnation) = *self.node.lock().await else { return };
-        let left = async {
-            self.node_write(RESIGN, incarnation).await?;
-            self.node_write(FORGET, incarnation).await
-        };
-        if let Err(error) = left.await {
+        if let Err(error) = self.forget(incarnation).await {
             tracing::warn!(
                 event = "cluster.resign_failed", node = %incarnation,
                 error = &error as &dyn std::error::Error,

@@ -101,17 +101,6 @@ impl NodeStore for SqliteStore {
         Ok(holds)
     }
 
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        // This process keeps the number until it ends, so that the host is forgotten if it leaves
-        // no tasks.
-        if let Some(node) = &*self.node.lock().await
-            && node.incarnation == incarnation
-        {
-            node.release();
-        }
-        Ok(())
-    }
-
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         let mine = self.node.lock().await.as_ref().filter(|node| node.is_held()).map(|node| node.incarnation);
         let folder = self.nodes.clone();
@@ -124,6 +113,13 @@ impl NodeStore for SqliteStore {
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        // This process keeps the number until it ends, so that the host is forgotten if it leaves
+        // no tasks.
+        if let Some(node) = &*self.node.lock().await
+            && node.incarnation == incarnation
+        {
+            node.release();
+        }
         let folder = self.nodes.clone();
         self.writer
             .write(move |writing| {
