@@ -226,9 +226,13 @@ impl<I: Intercept> NodeStore for StoreProxy<I> {
         self.intercept.call("register", register).await
     }
 
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+    async fn renew(
+        &self,
+        incarnation: Incarnation,
+        components: Option<&[Digest]>,
+    ) -> Result<bool, StoreError> {
         let renew = async {
-            let renewed = self.store.renew(incarnation).await?;
+            let renewed = self.store.renew(incarnation, components).await?;
             if renewed {
                 self.intercept.renewed(incarnation);
             }

@@ -17,7 +17,7 @@ pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
         let registration = host.store.register().await.expect("registers");
         assert_eq!(host.store.register().await.expect("registers"), registration);
         let incarnation = registration.incarnation;
-        assert!(host.store.renew(incarnation).await.expect("renews"));
+        assert!(host.store.renew(incarnation, None).await.expect("renews"));
         assert!(!known.contains(&incarnation));
         known.push(incarnation);
     }
@@ -70,11 +70,11 @@ pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     let me = here.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: me, attempt: 1 };
     let left = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
-    assert!(!there.store.renew(me).await.expect("answers"), "a host renews only its own");
+    assert!(!there.store.renew(me, None).await.expect("answers"), "a host renews only its own");
     here.store.forget(me).await.expect("resigns");
     here.store.forget(me).await.expect("does no harm twice");
     assert_eq!(there.store.dead().await.expect("answers"), [me]);
-    assert!(!here.store.renew(me).await.expect("answers"), "it stays dead");
+    assert!(!here.store.renew(me, None).await.expect("answers"), "it stays dead");
     let other = there.store.register().await.expect("registers").incarnation;
     let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()), reached: 0 };
     let claimed = applied(&*there.store, left.id, claimed).await;
@@ -85,7 +85,7 @@ pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     assert_eq!(there.store.dead().await.expect("answers"), []);
     let again = here.store.register().await.expect("registers").incarnation;
     assert!(again != me && again != other);
-    assert!(here.store.renew(again).await.expect("renews"));
+    assert!(here.store.renew(again, None).await.expect("renews"));
 }
 
 /// The first of many concurrent requests makes the key of a use, for all hosts.

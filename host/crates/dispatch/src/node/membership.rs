@@ -177,7 +177,7 @@ impl Node {
         }
         let answer = tokio::select! {
             biased;
-            answer = self.store.renew(held.incarnation) => answer,
+            answer = self.store.renew(held.incarnation, None) => answer,
             () = until(held.until) => return self.fence_off(held.incarnation),
         };
         let renewed = match answer {

@@ -42,7 +42,11 @@ impl NodeStore for MemoryStore {
         Ok(Registration { incarnation, tenure })
     }
 
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+    async fn renew(
+        &self,
+        incarnation: Incarnation,
+        components: Option<&[Digest]>,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
         let mine = *self.incarnation.lock() == Some(incarnation);
@@ -52,6 +56,9 @@ impl NodeStore for MemoryStore {
         let until = state.lease_from(now);
         if let Some(life) = state.hosts.get_mut(&incarnation) {
             life.until = until;
+            if let Some(components) = components {
+                life.components = components.to_vec();
+            }
         }
         Ok(true)
     }
@@ -64,13 +71,6 @@ impl NodeStore for MemoryStore {
         let holders = state.live().filter(|task| task.parked().is_none()).map(|task| task.fence.incarnation);
         let all: BTreeSet<Incarnation> = state.hosts.keys().copied().chain(holders).collect();
         Ok(all.into_iter().filter(|incarnation| !state.lives(*incarnation, now)).collect())
-    }
-
-    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
-        if let Some(life) = self.state()?.hosts.get_mut(&incarnation) {
-            life.components = components.to_vec();
-        }
-        Ok(())
     }
 
     async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {

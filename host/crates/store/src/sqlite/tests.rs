@@ -158,12 +158,12 @@ async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
     fs::remove_file(folder.path().join(format!("nodes/{other}.lock"))).expect("removes");
     assert_eq!(here.dead().await.expect("answers"), [other]);
     // It finds out without help and registers under another number.
-    assert!(!there.renew(other).await.expect("answers"));
+    assert!(!there.renew(other, None).await.expect("answers"));
     let again = there.register().await.expect("registers").incarnation;
-    assert!(again != other && there.renew(again).await.expect("renews"));
+    assert!(again != other && there.renew(again, None).await.expect("renews"));
     assert_eq!(here.dead().await.expect("answers"), [other]);
     here.forget(other).await.expect("forgets");
-    assert!(!there.renew(other).await.expect("answers"), "the row is gone as well");
+    assert!(!there.renew(other, None).await.expect("answers"), "the row is gone as well");
 }
 
 /// Keeps the writer busy, so that all calls in the meantime share one transaction. The writer
