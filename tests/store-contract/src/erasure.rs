@@ -135,7 +135,7 @@ pub async fn an_erasure_is_in_the_log_with_its_counts(fixture: Fixture) {
     fill(&fixture, &*store, &token("ann")).await;
     let of = DataOwner::parse("token:ann").expect("a principal");
     erase_all(&*store, &of).await;
-    store.flush().await.expect("flushes");
+    store.exported(0).await.expect("flushes");
     let mut erased: Vec<_> = waiting(&*store).await.into_iter().map(|(_, line)| line).collect();
     erased.retain(|line| line["action"] == "principal.erased");
     let sum: u64 = erased.iter().filter_map(|line| line["count"].as_u64()).sum();

@@ -228,7 +228,7 @@ async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_co
     for number in 0..5 {
         store.note(Entry::lost(number, "test"));
     }
-    assert!(store.flush().await.is_err(), "the file is locked");
+    assert!(store.exported(0).await.is_err(), "the file is locked");
     other.execute_batch("ROLLBACK").expect("unlocks");
     tokio::time::timeout(BOUND, store.written()).await.expect("in its time");
     let lines = waiting(&*store).await;
