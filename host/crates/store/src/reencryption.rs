@@ -143,7 +143,6 @@ impl StoredValues {
     }
 
     /// Their total length, in bytes.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn length(&self) -> usize {
         self.record.len() + self.others().map(Vec::len).sum::<usize>()
     }
