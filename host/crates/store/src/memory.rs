@@ -364,7 +364,7 @@ impl TaskStore for MemoryStore {
 /// The bytes kept for a task, counted roughly as a store on a disk counts them.
 fn kept_of(task: &Task) -> u64 {
     let outcome = task.outcome.as_ref().and_then(|outcome| codec::outcome(outcome).ok());
-    let record = codec::record(task).map_or(0, |record| record.len());
+    let record = codec::encode(task).map_or(0, |record| record.len());
     (record + task.arguments.as_bytes().len() + outcome.map_or(0, |outcome| outcome.len())) as u64
 }
 

@@ -270,7 +270,7 @@ async fn create(
         &task.id.0,
         &new.owner,
         &task.session.as_ref().map(|session| session.as_str()),
-        &status(task),
+        &number_of(task.status()),
         &number(task.ttl_ms),
         &number(task.fence.incarnation.0),
         &number(task.version),
@@ -303,10 +303,6 @@ async fn create(
             Ok(task)
         }
     })
-}
-
-fn status(task: &Task) -> i16 {
-    number_of(task.status())
 }
 
 async fn write(
@@ -365,7 +361,7 @@ async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Pos
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;
         // If this transaction fails, the next attempt must write it again.
-        writing.after_commit(longer);
+        writing.longest.fetch_max(longer, Ordering::Relaxed);
     }
     Ok(())
 }

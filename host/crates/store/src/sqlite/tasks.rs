@@ -1,6 +1,6 @@
 //! Tasks in SQLite.
 
-use super::counts::{LiveChange, LiveTasks};
+use super::counts::LiveTasks;
 use super::error::SqliteError;
 use super::rows::{self, ids, number, summary, task};
 use super::transaction::SqliteTransaction;
@@ -15,7 +15,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use toolyard_task::audit::Entry;
-use toolyard_task::erasure::OwnerKeys;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
     CommitStatus, CreateError, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
@@ -180,7 +179,7 @@ impl TaskStore for SqliteStore {
                 ids(on, ASKING, params![owner.key(), codec::status(TaskStatus::InputRequired), limit])
             }
             TaskQuestion::LiveOf(owner) => {
-                let OwnerKeys { one, from, until } = owner.keys();
+                let [one, from, until] = owner.keys();
                 ids(on, LIVE, params![one, from, until, limit])
             }
             TaskQuestion::EndedJournals => ids(on, ENDED_JOURNALS, params![limit]),
@@ -287,7 +286,7 @@ impl NewTask {
         }
         if task.is_live() {
             let parked = i32::from(codec::wake(task).is_some());
-            writing.counts.live_changed(&self.owner, LiveChange { live: 1, parked });
+            writing.counts.live_changed(&self.owner, 1, parked);
         }
         writing.counts.sealed(writing.on, self.sealing.key())?;
         Ok(seq)
@@ -348,7 +347,7 @@ fn write(
         journal::append_last(writing, seq, last)?;
     }
     if let Some(owner) = owner {
-        writing.counts.live_changed(&owner, LiveChange { live, parked });
+        writing.counts.live_changed(&owner, live, parked);
     }
     Ok(Some(seq))
 }
