@@ -64,7 +64,8 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     assert_eq!(here.store.dead().await.expect("answers"), []);
 }
 
-/// A host that forgets itself is dead at once, and registers again if necessary.
+/// A host that forgets itself is dead at once, and registers again if necessary. Each of its tasks is its own until
+/// another host takes it, or it ends.
 pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     let (here, there) = ((fixture.open)(), (fixture.open)());
     let me = here.store.register().await.expect("registers").incarnation;
@@ -79,8 +80,10 @@ pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()), reached: 0 };
     let claimed = applied(&*there.store, left.id, claimed).await;
     assert_eq!(claimed.fence.incarnation, other);
-    assert_eq!(there.store.select(TaskQuestion::HeldBy(me), 1_000).await.expect("answers"), []);
-    assert_eq!(there.store.select(TaskQuestion::HeldBy(other), 1_000).await.expect("answers"), [left.id]);
+    let held = async |by| there.store.select(TaskQuestion::HeldBy(by), 1_000).await.expect("answers");
+    assert_eq!((held(me).await, held(other).await), (vec![], vec![left.id]));
+    finish(&*there.store, &claimed, result()).await;
+    assert_eq!(held(other).await, [], "only live tasks are held");
     there.store.forget(me).await.expect("forgets");
     assert_eq!(there.store.dead().await.expect("answers"), []);
     let again = here.store.register().await.expect("registers").incarnation;

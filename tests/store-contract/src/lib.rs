@@ -282,12 +282,11 @@ macro_rules! contract_tests {
     ($fixture:expr) => {
         $crate::contract_tests! { $fixture;
             tasks {
-                a_created_task_is_kept_to_the_letter, an_id_is_given_once,
+                a_created_task_is_kept_to_the_letter,
                 a_commit_needs_the_version_before, every_outcome_is_kept_to_the_letter,
                 a_quota_holds_under_concurrency,
                 a_quota_counts_live_tasks_of_all_hosts, due_tasks_come_longest_due_first,
-                only_what_is_gone_is_removed, a_host_finds_the_live_tasks_it_holds,
-                t_40_a_read_finds_the_owners_task_and_nobody_elses
+                only_what_is_gone_is_removed, t_40_a_read_finds_the_owners_task_and_nobody_elses
             }
             searching {
                 f_5_f_6_f_7_each_filter_finds_what_it_takes_of_its_owner_in_every_order,
