@@ -116,10 +116,11 @@ impl Exporter {
         self.finish().await;
     }
 
-    /// Flushes the store and exports all entries in it.
+    /// Exports all entries, those that the store has not written yet included.
     pub async fn finish(&self) {
         let last = async {
-            self.store.flush().await?;
+            // This forgets nothing, but writes what waits.
+            self.store.exported(0).await?;
             while self.pass().await? == Pass::NotOurTurn {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -10,7 +10,7 @@ use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, Records, Removable, TaskQuestion,
+    CommitStatus, CreateError, Hints, Quota, ReadTask, Records, Removable, TaskQuestion, Total,
 };
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
@@ -56,8 +56,8 @@ pub trait Intercept: Send + Sync + 'static {
     /// Notes that a lease was renewed.
     fn renewed(&self, _: Incarnation) {}
 
-    /// Notes that a host has released its lease.
-    fn resigned(&self, _: Incarnation) {}
+    /// Notes that a host was forgotten: it was dead, or has released its lease.
+    fn forgotten(&self, _: Incarnation) {}
 }
 
 /// The tasks, journals, nodes and keys of a store, through an interceptor.
@@ -110,10 +110,6 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("commit", commit).await
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        self.intercept.call("list", self.store.list(query)).await
-    }
-
     async fn search(&self, search: &Search) -> Result<Page, StoreError> {
         self.intercept.call("search", self.store.search(search)).await
     }
@@ -127,12 +123,9 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
             TaskQuestion::Wakeable => "wakeable",
             TaskQuestion::Asking(_) => "asking",
             TaskQuestion::LiveOf(_) => "live_of",
+            TaskQuestion::EndedJournals => "ended_journals",
         };
         self.intercept.call(operation, self.store.select(question, limit)).await
-    }
-
-    async fn count_parked(&self) -> Result<u64, StoreError> {
-        self.intercept.call("count_parked", self.store.count_parked()).await
     }
 
     async fn remove(
@@ -155,11 +148,11 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call("remove", remove).await
     }
 
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        self.intercept.call("kept_bytes", self.store.kept_bytes(of)).await
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError> {
+        self.intercept.call("total", self.store.total(of)).await
     }
 
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError> {
         self.intercept.call("largest_owners", self.store.largest_owners(limit)).await
     }
 
@@ -205,7 +198,7 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
         self.intercept.call("chunks", self.store.chunks(task, from, max_bytes)).await
     }
 
-    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
+    async fn drop_journal(&self, task: TaskId) -> Result<Option<u64>, StoreError> {
         self.intercept.call("drop_journal", self.store.drop_journal(task)).await
     }
 
@@ -220,14 +213,6 @@ impl<I: Intercept> JournalStore for StoreProxy<I> {
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError> {
         self.intercept.call("sweep_components", self.store.sweep_components(keep)).await
     }
-
-    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        self.intercept.call("journal_bytes", self.store.journal_bytes(of)).await
-    }
-
-    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        self.intercept.call("ended_journals", self.store.ended_journals(limit)).await
-    }
 }
 
 #[async_trait]
@@ -241,9 +226,13 @@ impl<I: Intercept> NodeStore for StoreProxy<I> {
         self.intercept.call("register", register).await
     }
 
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+    async fn renew(
+        &self,
+        incarnation: Incarnation,
+        components: Option<&[Digest]>,
+    ) -> Result<bool, StoreError> {
         let renew = async {
-            let renewed = self.store.renew(incarnation).await?;
+            let renewed = self.store.renew(incarnation, components).await?;
             if renewed {
                 self.intercept.renewed(incarnation);
             }
@@ -252,21 +241,17 @@ impl<I: Intercept> NodeStore for StoreProxy<I> {
         self.intercept.call("renew", renew).await
     }
 
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        let resign = async {
-            self.store.resign(incarnation).await?;
-            self.intercept.resigned(incarnation);
-            Ok(())
-        };
-        self.intercept.call("resign", resign).await
-    }
-
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         self.intercept.call("dead", NodeStore::dead(&*self.store)).await
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        self.intercept.call("forget", self.store.forget(incarnation)).await
+        let forget = async {
+            self.store.forget(incarnation).await?;
+            self.intercept.forgotten(incarnation);
+            Ok(())
+        };
+        self.intercept.call("forget", forget).await
     }
 }
 
@@ -274,10 +259,6 @@ impl<I: Intercept> NodeStore for StoreProxy<I> {
 impl<I: Intercept> KeyStore for StoreProxy<I> {
     async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
         self.intercept.call("keys", self.store.keys(used_for)).await
-    }
-
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
-        self.intercept.call("rotate", self.store.rotate(used_for, keep)).await
     }
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {

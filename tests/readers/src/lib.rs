@@ -165,7 +165,7 @@ fn token(data: &[u8]) {
 const SCOPE: &str = "tasks:x";
 
 fn cursor_keys() -> [Key; 2] {
-    [1, 2].map(|id| Key { id: id.into(), secret: [id; 32], created_at: Timestamp(0) })
+    [1, 2].map(|id| Key { id: id.into(), secret: [id; 32] })
 }
 
 fn cursor(data: &[u8]) {

@@ -6,6 +6,7 @@ use crate::world::{Delivered, Seen, World, short};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_dispatch::search::{Direction, Filter, Page};
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, ClientChannel, ClientLookup, ClientPresence, ClientRoute, Dispatch, Fault,
     Notice, RateKey, RawJson, RequestedTtl, RouteScope, SessionId, Stop, TaskId, Terms, ToolCall,
@@ -252,13 +253,15 @@ impl Reached {
     /// Lists the client's tasks.
     pub async fn list(self, client: usize) {
         let me = caller(client);
-        let reply = async { self.dispatch.tasks().await?.summaries(&me, None, 100).await }.await;
+        let (filter, oldest) = (Filter::default(), Direction::Ascending);
+        let reply =
+            async { self.dispatch.tasks().await?.find_tasks(&me, filter, oldest, None, 100).await }.await;
         let mut seen = self.world.see();
         match reply {
-            Ok(summaries) => {
+            Ok(Page { tasks, .. }) => {
                 seen.count("listings");
-                seen.note(format_args!("client {client} lists {} tasks", summaries.len()));
-                for summary in summaries {
+                seen.note(format_args!("client {client} lists {} tasks", tasks.len()));
+                for summary in tasks {
                     let mine = Some(&summary.owner) == me.owner.as_ref();
                     let stored = seen.ledger.entries.contains_key(&summary.id);
                     seen.demand(

@@ -100,7 +100,7 @@ impl Process {
         let Shared { world, store, store_clock, bridge } = shared;
         let (settings, weather) = match bridge {
             Some(promises) => {
-                let lost = (promises.fault == Fault::IndexLost).then_some("list");
+                let lost = (promises.fault == Fault::IndexLost).then_some("search");
                 (promises.settings(), Weather { slow: promises.slow, delay: 40, lost, ..Weather::CALM })
             }
             None => (SETTINGS, Weather::CALM),

@@ -224,7 +224,7 @@ impl Intercept for Link {
         seen.ledger.shortened.remove(&incarnation);
     }
 
-    fn resigned(&self, incarnation: Incarnation) {
+    fn forgotten(&self, incarnation: Incarnation) {
         self.world.see().ledger.leases.remove(&incarnation);
     }
 }

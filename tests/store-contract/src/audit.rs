@@ -72,7 +72,7 @@ pub async fn t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported(
             here.note(noted(&format!("{round}.{number}")));
         }
         tokio::time::timeout(BOUND, here.written()).await.expect("is notified");
-        here.flush().await.expect("writes");
+        here.exported(0).await.expect("writes");
         let lines = waiting(&*there).await;
         let reasons: Vec<_> = lines.iter().map(|(_, line)| line["reason"].as_str().expect("one")).collect();
         let expected: Vec<_> = (0..10).map(|number| format!("{round}.{number}")).collect();
@@ -128,7 +128,7 @@ pub async fn the_oldest_entries_give_way_and_are_counted(fixture: Fixture) {
     for round in 0..4_u64 {
         for number in 0..5 {
             store.note(noted(&format!("{round}.{number}")));
-            store.flush().await.expect("writes");
+            store.exported(0).await.expect("writes");
         }
         assert_eq!(store.trim(1 << 20).await.expect("answers"), 0, "there is room");
         // There is room only for the last entry; earlier losses are counted again.

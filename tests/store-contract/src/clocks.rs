@@ -2,7 +2,8 @@
 
 use crate::{Fixture, START, TTL, created, finish, owner, result, task};
 use toolyard_task::Task;
-use toolyard_task::store::{After, ListQuery, TaskQuestion};
+use toolyard_task::search::{Position, Search};
+use toolyard_task::store::TaskQuestion;
 
 /// Steps of a clock that is corrected and then goes wrong again, in milliseconds.
 const STEPS: [i64; 12] = [0, 5, -3, 1_000, -1_000, 1, -600_000, 2, 600_500, -50, 50, 3];
@@ -12,8 +13,8 @@ const STEPS: [i64; 12] = [0, 5, -3, 1_000, -1_000, 1, -600_000, 2, 600_500, -50,
 /// later than the previous one, and no ttl passes twice.
 pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
     let store = fixture.store();
-    let query = |after| ListQuery { owner: Some(owner("a")), after, limit: 3 };
-    let (mut time, mut after) = (START, None);
+    let mut search = Search::all(Some(owner("a")), 3);
+    let mut time = START;
     let (mut made, mut listed): (Vec<Task>, Vec<_>) = (Vec::new(), Vec::new());
     let mut latest = i64::MIN;
     for round in 0..10 {
@@ -31,8 +32,9 @@ pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
             latest = read.now.0;
             made.push(new);
             // A listing never runs ahead of the existing tasks.
-            let page = store.list(&query(after)).await.expect("lists");
-            after = page.last().map(|last| After { created_at: last.created_at, id: last.id }).or(after);
+            let page = store.search(&search).await.expect("lists").tasks;
+            let last = page.last().map(|last| Position { at: last.created_at, id: last.id, until: None });
+            search.after = last.or(search.after);
             listed.extend(page.into_iter().map(|summary| (summary.created_at, summary.id)));
         }
     }
@@ -40,7 +42,7 @@ pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
     // A task that was created in the same millisecond as the last of a page may come
     // before it, by its id. No other is missing.
     let missing = made.iter().filter(|task| !listed.contains(&(task.created_at, task.id)));
-    let end = after.expect("there were some").created_at;
+    let end = search.after.expect("there were some").at;
     for task in missing {
         let beside = listed.iter().filter(|(at, _)| *at == task.created_at).count();
         assert!(beside > 0 || task.created_at > end, "{} is missing", task.id);

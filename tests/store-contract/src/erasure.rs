@@ -8,7 +8,7 @@ use toolyard_store::Store;
 use toolyard_task::audit::By;
 use toolyard_task::erasure::{DataOwner, Holdings};
 use toolyard_task::session::Session;
-use toolyard_task::store::TaskQuestion;
+use toolyard_task::store::{TaskQuestion, Total};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{AccessRequest, Owner, Task};
 
@@ -92,7 +92,7 @@ pub async fn the_data_of_a_principal_is_erased_and_nothing_else(fixture: Fixture
     }
     assert_eq!(here.grants(None, 1_000).await.expect("lists"), []);
     assert_eq!(here.sessions(1_000).await.expect("lists"), []);
-    assert_eq!(here.kept_bytes(None).await.expect("counts"), 0);
+    assert_eq!(here.total(Total::Bytes(None)).await.expect("counts"), 0);
 }
 
 /// Tasks of anonymous clients without a session are anonymous too. Records whose shortened names are
@@ -135,7 +135,7 @@ pub async fn an_erasure_is_in_the_log_with_its_counts(fixture: Fixture) {
     fill(&fixture, &*store, &token("ann")).await;
     let of = DataOwner::parse("token:ann").expect("a principal");
     erase_all(&*store, &of).await;
-    store.flush().await.expect("flushes");
+    store.exported(0).await.expect("flushes");
     let mut erased: Vec<_> = waiting(&*store).await.into_iter().map(|(_, line)| line).collect();
     erased.retain(|line| line["action"] == "principal.erased");
     let sum: u64 = erased.iter().filter_map(|line| line["count"].as_u64()).sum();

@@ -17,7 +17,7 @@ pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
         let registration = host.store.register().await.expect("registers");
         assert_eq!(host.store.register().await.expect("registers"), registration);
         let incarnation = registration.incarnation;
-        assert!(host.store.renew(incarnation).await.expect("renews"));
+        assert!(host.store.renew(incarnation, None).await.expect("renews"));
         assert!(!known.contains(&incarnation));
         known.push(incarnation);
     }
@@ -34,14 +34,13 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     let here = (fixture.open)();
     let there = (fixture.open)();
     assert_eq!(here.store.dead().await.expect("answers"), [], "no host is registered");
-    let me = here.store.register().await.expect("registers").incarnation;
+    here.store.register().await.expect("registers");
     let other = there.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: other, attempt: 1 };
     let left = created(&*there.store, Task { fence, ..task(&owner("a")) }).await;
     assert_eq!(here.store.dead().await.expect("answers"), []);
     assert_eq!(there.store.dead().await.expect("answers"), []);
     here.store.forget(other).await.expect("does no harm to the living");
-    here.store.forget(me).await.expect("does no harm to the living");
     assert_eq!(here.store.dead().await.expect("answers"), []);
 
     (there.kill)().await;
@@ -65,33 +64,35 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     assert_eq!(here.store.dead().await.expect("answers"), []);
 }
 
-/// A host that resigns is dead at once, and registers again if necessary.
+/// A host that forgets itself is dead at once, and registers again if necessary. Each of its tasks is its own until
+/// another host takes it, or it ends.
 pub async fn a_resigned_host_counts_as_dead(fixture: Fixture) {
     let (here, there) = ((fixture.open)(), (fixture.open)());
     let me = here.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: me, attempt: 1 };
     let left = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
-    assert!(!there.store.renew(me).await.expect("answers"), "a host renews only its own");
-    here.store.resign(me).await.expect("resigns");
-    here.store.resign(me).await.expect("does no harm twice");
+    assert!(!there.store.renew(me, None).await.expect("answers"), "a host renews only its own");
+    here.store.forget(me).await.expect("resigns");
+    here.store.forget(me).await.expect("does no harm twice");
     assert_eq!(there.store.dead().await.expect("answers"), [me]);
-    assert!(!here.store.renew(me).await.expect("answers"), "it stays dead");
+    assert!(!here.store.renew(me, None).await.expect("answers"), "it stays dead");
     let other = there.store.register().await.expect("registers").incarnation;
     let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()), reached: 0 };
     let claimed = applied(&*there.store, left.id, claimed).await;
     assert_eq!(claimed.fence.incarnation, other);
-    assert_eq!(there.store.select(TaskQuestion::HeldBy(me), 1_000).await.expect("answers"), []);
-    assert_eq!(there.store.select(TaskQuestion::HeldBy(other), 1_000).await.expect("answers"), [left.id]);
+    let held = async |by| there.store.select(TaskQuestion::HeldBy(by), 1_000).await.expect("answers");
+    assert_eq!((held(me).await, held(other).await), (vec![], vec![left.id]));
+    finish(&*there.store, &claimed, result()).await;
+    assert_eq!(held(other).await, [], "only live tasks are held");
     there.store.forget(me).await.expect("forgets");
     assert_eq!(there.store.dead().await.expect("answers"), []);
     let again = here.store.register().await.expect("registers").incarnation;
     assert!(again != me && again != other);
-    assert!(here.store.renew(again).await.expect("renews"));
+    assert!(here.store.renew(again, None).await.expect("renews"));
 }
 
-/// The first of many concurrent requests makes the key, for all hosts; the newest key signs, and the newest keys are
-/// kept.
-pub async fn keys_are_made_once_and_rotate(fixture: Fixture) {
+/// The first of many concurrent requests makes the key of a use, for all hosts.
+pub async fn keys_are_made_once(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let mut asked = JoinSet::new();
     for number in 0..32_usize {
@@ -104,17 +105,6 @@ pub async fn keys_are_made_once_and_rotate(fixture: Fixture) {
     let state = there.keys(KeyUse::RequestState).await.expect("makes one");
     assert_ne!(state[0].secret, first[0].secret);
     assert_ne!(first[0].secret, [0; 32]);
-
-    let second = here.rotate(KeyUse::Cursor, 2).await.expect("rotates");
-    assert_ne!(second.secret, first[0].secret);
-    assert_eq!(there.keys(KeyUse::Cursor).await.expect("reads"), [second.clone(), first[0].clone()]);
-    let third = there.rotate(KeyUse::Cursor, 2).await.expect("rotates");
-    assert_eq!(here.keys(KeyUse::Cursor).await.expect("reads"), [third.clone(), second.clone()]);
-    // One key always remains, and no number is used again.
-    let fourth = there.rotate(KeyUse::Cursor, 0).await.expect("rotates");
-    assert_eq!(here.keys(KeyUse::Cursor).await.expect("reads"), std::slice::from_ref(&fourth));
-    let ids = [first[0].id, second.id, third.id, fourth.id];
-    assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     assert_eq!(here.keys(KeyUse::RequestState).await.expect("reads"), state);
 }
 

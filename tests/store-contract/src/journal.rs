@@ -13,7 +13,9 @@ use toolyard_task::erasure::DataOwner;
 use toolyard_task::journal::{
     Appended, COMPONENT_KEPT_MS, Chunk, ChunkWrite, Flush, JournalHead, LastChunks,
 };
-use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, Removable, TaskQuestion};
+use toolyard_task::store::{
+    CommitStatus, CreateError, Quota, QuotaScope, Records, Removable, TaskQuestion, Total,
+};
 use toolyard_task::task::{Resume, Summary};
 use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Digest, Event, Fence, Incarnation, Owner, StoreError, Task, TaskId};
@@ -37,6 +39,10 @@ pub const FENCE: Fence = Fence { incarnation: Incarnation(1), attempt: 1 };
 
 async fn head(store: &dyn Store, id: TaskId) -> JournalHead {
     store.journal(id).await.expect("reads").expect("has a journal")
+}
+
+async fn total(store: &dyn Store, of: Total<'_>) -> u64 {
+    store.total(of).await.expect("counts")
 }
 
 /// Appends chunks, and waits until they are durable.
@@ -83,7 +89,7 @@ pub async fn chunks_have_dense_numbers(fixture: Fixture) {
     assert_eq!(all(&*there, made.id, 0).await, chunks);
     assert_eq!(all(&*there, made.id, 4).await, chunks[4..]);
     assert_eq!(all(&*there, made.id, 6).await, []);
-    assert_eq!(here.journal_bytes(None).await.expect("answers"), bytes);
+    assert_eq!(total(&*here, Total::JournalBytes(None)).await, bytes);
 }
 
 /// The last chunks of a run are appended in the commit that ends its task, and only if they follow the stored ones.
@@ -220,13 +226,12 @@ pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
     }
     let [live, gone, discarded, erased] = made[..] else { panic!("four") };
     let one = chunk(0, 100).body.len() as u64 + chunk(0, 200).body.len() as u64;
-    assert_eq!(store.journal_bytes(None).await.expect("answers"), 4 * one);
-    let of = read(&*store, live).await.owner;
-    assert_eq!(store.journal_bytes(Some(&of)).await.expect("answers"), one, "of live tasks");
-    assert_eq!(store.journal_bytes(Some(&owner("nobody"))).await.expect("answers"), 0);
-    let ended = store.ended_journals(9).await.expect("answers");
-    assert_eq!(ended, [(gone, one), (discarded, one), (erased, one)], "the first to end first");
-    assert_eq!(store.ended_journals(1).await.expect("answers"), [(gone, one)]);
+    assert_eq!(total(&*store, Total::JournalBytes(None)).await, 4 * one);
+    assert_eq!(total(&*store, Total::JournalBytes(Some(&a))).await, one, "of live tasks");
+    assert_eq!(total(&*store, Total::JournalBytes(Some(&owner("nobody")))).await, 0);
+    let ended = async |limit| store.select(TaskQuestion::EndedJournals, limit).await.expect("answers");
+    assert_eq!(ended(9).await, [gone, discarded, erased], "the first to end first");
+    assert_eq!(ended(1).await, [gone]);
 
     let summary = Summary::of(&read(&*store, discarded).await);
     let entry = audit::Entry::discarded(&summary, "a test");
@@ -243,7 +248,7 @@ pub async fn a_journal_goes_with_its_task(fixture: Fixture) {
         assert_eq!(all(&*store, id, 0).await, []);
     }
     assert_eq!(all(&*store, live, 0).await.len(), 2);
-    assert_eq!(store.journal_bytes(None).await.expect("answers"), one);
+    assert_eq!(total(&*store, Total::JournalBytes(None)).await, one);
 }
 
 /// A journal that a task may still need is not dropped.
@@ -251,23 +256,24 @@ pub async fn a_journal_is_dropped_when_nothing_needs_it(fixture: Fixture) {
     let store = fixture.store();
     let drop = async |id| store.drop_journal(id).await.expect("answers");
     let running = created(&*store, recorded(&owner("a"), FENCE)).await;
-    append(&*store, running.id, FENCE, 0, &[chunk(0, 20)]).await;
-    assert!(!drop(running.id).await);
+    let chunk_0 = chunk(0, 20);
+    append(&*store, running.id, FENCE, 0, std::slice::from_ref(&chunk_0)).await;
+    assert_eq!(drop(running.id).await, None);
     let waits = created(&*store, recorded(&owner("a"), FENCE)).await;
     applied(&*store, waits.id, parked(FENCE, Some(START + 1))).await;
-    assert!(!drop(waits.id).await);
+    assert_eq!(drop(waits.id).await, None);
     applied(&*store, waits.id, Event::Cancelled { message: "stop".into() }).await;
-    assert!(drop(waits.id).await);
-    assert!(!drop(waits.id).await, "it is gone");
+    assert_eq!(drop(waits.id).await, Some(0));
+    assert_eq!(drop(waits.id).await, None, "it is gone");
     let lasting = Event::Unresumable { fence: FENCE, why: "its journal is full".into() };
     let plain = applied(&*store, running.id, lasting).await;
     assert_eq!(read(&*store, plain.id).await, plain);
-    assert!(drop(running.id).await);
+    assert_eq!(drop(running.id).await, Some(chunk_0.body.len() as u64));
     assert_eq!(store.journal(running.id).await.expect("reads"), None);
     assert_eq!(append(&*store, running.id, FENCE, 1, &[chunk(1, 20)]).await, Appended::Fenced);
-    assert!(!drop(task(&owner("a")).id).await);
+    assert_eq!(drop(task(&owner("a")).id).await, None);
     finish(&*store, &plain, result()).await;
-    assert_eq!(store.ended_journals(9).await.expect("answers"), []);
+    assert_eq!(store.select(TaskQuestion::EndedJournals, 9).await.expect("answers"), []);
 }
 
 /// Of two hosts, one wakes a parked task, and only that one appends.
@@ -390,7 +396,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     let b1 = park("b", Some(START + 25)).await;
     let now = START + 60_000;
     let later = park("c", Some(now + 10 * 60_000)).await;
-    assert_eq!(store.count_parked().await.expect("counts"), 5);
+    assert_eq!(total(&*store, Total::Parked).await, 5);
     assert_eq!(wakeable(9).await, [a1, b1, a2, a3]);
     assert_eq!(wakeable(2).await, [a1, b1]);
     assert_eq!(wakeable(0).await, []);
@@ -407,7 +413,7 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     applied(&*store, a1, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
     assert_eq!(wakeable(9).await, [a2, a3]);
-    assert_eq!(store.count_parked().await.expect("counts"), 4, "a2, a3, later and asking");
+    assert_eq!(total(&*store, Total::Parked).await, 4, "a2, a3, later and asking");
     applied(&*store, asking.id, Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) })
         .await;
     assert_eq!(asks("d").await, []);
@@ -424,10 +430,12 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     // The operator has a task continued that has ended.
     let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
     applied(&*store, a2, Event::Stuck { fence: woken.fence, outcome: result(), message: None }).await;
-    assert!(!wakeable(9).await.contains(&a2) && !store.drop_journal(later).await.expect("answers"));
+    assert!(!wakeable(9).await.contains(&a2));
+    assert_eq!(store.drop_journal(later).await.expect("answers"), None);
     let retried = applied(&*store, a2, Event::Retried).await;
-    assert!(wakeable(9).await.contains(&a2) && !store.drop_journal(a2).await.expect("answers"));
-    assert_eq!((retried.outcome, store.count_parked().await.expect("counts")), (None, 4));
+    assert!(wakeable(9).await.contains(&a2));
+    assert_eq!(store.drop_journal(a2).await.expect("answers"), None);
+    assert_eq!((retried.outcome, total(&*store, Total::Parked).await), (None, 4));
     let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
     assert_eq!(append(&*store, a2, woken.fence, 0, &[chunk(0, 9)]).await, Appended::Done);
 }
@@ -496,7 +504,7 @@ pub async fn components_stay_while_they_are_needed(fixture: Fixture) {
     assert_eq!((read(&kept).await, read(&named).await.as_deref()), (None, Some(&bodies[0][..])));
     finish(&*here, &made, result()).await;
     assert_eq!(sweep(&[]).await, 0, "its journal is still there");
-    assert!(here.drop_journal(made.id).await.expect("drops"));
+    assert_eq!(here.drop_journal(made.id).await.expect("drops"), Some(0));
     assert_eq!(sweep(&[]).await, 1);
     assert_eq!(read(&named).await, None);
 }

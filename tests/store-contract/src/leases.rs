@@ -24,8 +24,8 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture) {
     for _ in 0..3 {
         fixture.clock.advance(LEASE_MS - 1);
         assert_eq!(there.dead().await.expect("answers"), []);
-        assert!(!there.renew(me).await.expect("answers"), "a host renews only its own");
-        assert!(here.renew(me).await.expect("renews"));
+        assert!(!there.renew(me, None).await.expect("answers"), "a host renews only its own");
+        assert!(here.renew(me, None).await.expect("renews"));
         assert_eq!(here.register().await.expect("registers").incarnation, me, "it holds");
     }
     // A killed host is found dead when its lease has expired, no earlier.
@@ -35,17 +35,18 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture) {
     assert_eq!(here.dead().await.expect("answers"), []);
     fixture.clock.advance(LEASE_MS);
     assert_eq!(there.dead().await.expect("answers"), [me, killed]);
-    assert!(!here.renew(me).await.expect("answers"), "it came too late");
+    assert!(!here.renew(me, None).await.expect("answers"), "it came too late");
     fixture.clock.set(crate::START);
-    assert!(!here.renew(me).await.expect("answers"), "whatever becomes of the clock");
+    assert!(!here.renew(me, None).await.expect("answers"), "whatever becomes of the clock");
     let again = here.register().await.expect("registers").incarnation;
     assert!(again > killed, "another one");
     assert_eq!(there.dead().await.expect("answers"), [me, killed]);
     there.forget(killed).await.expect("forgets");
     there.forget(me).await.expect("answers");
     assert_eq!(there.dead().await.expect("answers"), [me], "its task was not seen to");
-    here.resign(again).await.expect("resigns");
-    assert_eq!(there.dead().await.expect("answers"), [me, again]);
+    here.forget(again).await.expect("resigns");
+    assert!(!here.renew(again, None).await.expect("answers"), "it has no tasks, so it is forgotten");
+    assert_eq!(there.dead().await.expect("answers"), [me]);
 }
 
 /// As long as a task waits, it is offered to another host that has its component, to one host at a
@@ -102,15 +103,15 @@ pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture) {
     assert_eq!(here.living().await.expect("answers"), []);
     let me = here.register().await.expect("registers").incarnation;
     let [one, other] = [Digest("ab".repeat(32)), Digest("cd".repeat(32))];
-    here.announce(me, &[one.clone(), other.clone()]).await.expect("is announced");
+    assert!(here.renew(me, Some(&[one.clone(), other.clone()])).await.expect("renews"));
     let found = there.living().await.expect("answers");
     let [host] = &found[..] else { panic!("one host: {found:?}") };
     assert_eq!((host.incarnation, &host.components[..]), (me, &[one.clone(), other][..]));
     assert_eq!(host.since.0, crate::START);
-    here.announce(me, std::slice::from_ref(&one)).await.expect("is announced");
-    there.renew(me).await.expect("answers");
+    assert!(here.renew(me, Some(std::slice::from_ref(&one))).await.expect("renews"));
+    assert!(!there.renew(me, Some(&[])).await.expect("answers"));
     assert_eq!(there.living().await.expect("answers")[0].components, std::slice::from_ref(&one));
-    assert!(here.renew(me).await.expect("renews"));
+    assert!(here.renew(me, None).await.expect("renews"));
     assert_eq!(there.living().await.expect("answers")[0].components, [one]);
     fixture.clock.advance(LEASE_MS);
     assert_eq!(there.living().await.expect("answers"), [], "it is dead");

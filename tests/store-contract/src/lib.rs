@@ -11,7 +11,6 @@ pub mod hosts;
 pub mod journal;
 pub mod kept;
 pub mod leases;
-pub mod listing;
 pub mod races;
 pub mod searching;
 pub mod sessions;
@@ -283,21 +282,17 @@ macro_rules! contract_tests {
     ($fixture:expr) => {
         $crate::contract_tests! { $fixture;
             tasks {
-                a_created_task_is_kept_to_the_letter, an_id_is_given_once,
+                a_created_task_is_kept_to_the_letter,
                 a_commit_needs_the_version_before, every_outcome_is_kept_to_the_letter,
                 a_quota_holds_under_concurrency,
                 a_quota_counts_live_tasks_of_all_hosts, due_tasks_come_longest_due_first,
-                only_what_is_gone_is_removed, a_host_finds_the_live_tasks_it_holds,
-                t_40_a_read_finds_the_owners_task_and_nobody_elses
-            }
-            listing {
-                tasks_are_listed_to_their_owners_by_creation_and_id
+                only_what_is_gone_is_removed, t_40_a_read_finds_the_owners_task_and_nobody_elses
             }
             searching {
                 f_5_f_6_f_7_each_filter_finds_what_it_takes_of_its_owner_in_every_order,
                 the_operator_finds_the_tasks_of_all_owners_by_creation, f_6_pages_are_stable_while_tasks_change,
                 f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
-                gone_tasks_are_neither_listed_nor_found
+                gone_tasks_are_not_found
             }
             sessions {
                 a_session_is_kept_and_closed, the_settings_of_a_client_are_stored_and_nothing_else,
@@ -306,7 +301,7 @@ macro_rules! contract_tests {
             }
             hosts {
                 hosts_have_incarnations_of_their_own, the_dead_are_found_and_forgotten,
-                a_resigned_host_counts_as_dead, keys_are_made_once_and_rotate, a_state_is_accepted_once,
+                a_resigned_host_counts_as_dead, keys_are_made_once, a_state_is_accepted_once,
                 a_change_is_hinted_at_to_other_hosts, feeds_end_with_their_host
             }
             grants {

@@ -7,9 +7,9 @@ use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, Records, TaskQuestion};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, StoreError, Task};
+use toolyard_task::{Event, Outcome, Owner, SessionId, StoreError, Task};
 
-/// The store returns a task unchanged, with its own times.
+/// The store returns a task unchanged, with its own times. No other task gets its id.
 pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
     let store = fixture.store();
     let long = format!("{{ \"long\" : \"{}\" }}", "\u{e4}\\u0000".repeat(100_000));
@@ -25,19 +25,13 @@ pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
             let read = store.read(expected.id, None).await.expect("reads").expect("is there");
             assert_eq!(read.task, expected);
             assert_eq!(read.now, now);
+            let second = Task { id: expected.id, tool: "other".into(), ..task(&owner("b")) };
+            let refused = store.create(second, AMPLE, Records::default()).await;
+            assert!(matches!(refused, Err(CreateError::Store(StoreError::Corrupt(_)))), "{refused:?}");
+            assert_eq!(crate::read(&*store, expected.id).await, expected, "its id is given once");
         }
     }
     assert_eq!(store.read(task(&owner("a")).id, None).await.expect("reads"), None);
-}
-
-/// A second task with an existing id is refused, and the first one stays.
-pub async fn an_id_is_given_once(fixture: Fixture) {
-    let store = fixture.store();
-    let first = created(&*store, task(&owner("a"))).await;
-    let second = Task { id: first.id, tool: "other".into(), ..task(&owner("b")) };
-    let refused = store.create(second, AMPLE, Records::default()).await;
-    assert!(matches!(refused, Err(CreateError::Store(StoreError::Corrupt(_)))), "{refused:?}");
-    assert_eq!(read(&*store, first.id).await, first);
 }
 
 /// A commit succeeds only if its version is the next one.
@@ -191,35 +185,4 @@ pub async fn only_what_is_gone_is_removed(fixture: Fixture) {
     assert!(store.read(live.id, None).await.expect("reads").is_some());
     assert_eq!(remove(&*store, &all).await, 0);
     assert_eq!(remove(&*store, &[]).await, 0);
-}
-
-/// Tasks are found by the incarnation in the fence, and only while they live.
-pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
-    let store = fixture.store();
-    let held = |incarnation| {
-        let fence = Fence { incarnation: Incarnation(incarnation), attempt: 1 };
-        Task { fence, ..task(&owner("a")) }
-    };
-    let mine = [created(&*store, held(7)).await, created(&*store, held(7)).await];
-    let other = created(&*store, held(8)).await;
-    let of = async |incarnation| {
-        let mut ids =
-            store.select(TaskQuestion::HeldBy(Incarnation(incarnation)), 1_000).await.expect("answers");
-        ids.sort_unstable();
-        ids
-    };
-    let mut both = [mine[0].id, mine[1].id];
-    both.sort_unstable();
-    assert_eq!(of(7).await, both);
-    assert_eq!(of(8).await, [other.id]);
-    assert_eq!(of(9).await, []);
-    finish(&*store, &mine[0], result()).await;
-    assert_eq!(of(7).await, [mine[1].id]);
-    // A task that another host takes over belongs to that host.
-    let read = read(&*store, other.id).await;
-    let fence = Fence { incarnation: Incarnation(7), attempt: 2 };
-    let taken = Task { fence, version: read.version + 1, ..read };
-    assert_eq!(store.commit(&taken, Records::default()).await.expect("answers"), CommitStatus::Done);
-    assert_eq!(of(8).await, []);
-    assert_eq!(of(7).await.len(), 2);
 }

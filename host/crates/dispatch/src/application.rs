@@ -24,6 +24,7 @@ use toolyard_task::journal::JournalStore;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::{Neighbour, NodeStore};
 use toolyard_task::session::SessionStore;
+use toolyard_task::store::Total;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{AuditStore, Broadcast, Clock, GrantStore, Ids, StoreError, TaskStore, TimelineStore};
 
@@ -184,7 +185,7 @@ impl Dispatch {
     /// Asks the store for the number of parked tasks, which the next reading of the metrics shows. Without an answer
     /// within this time, that metric is absent.
     pub async fn count_parked(&self, most: Duration) {
-        let count = tokio::time::timeout(most, self.deps.tasks.store.count_parked()).await;
+        let count = tokio::time::timeout(most, self.deps.tasks.store.total(Total::Parked)).await;
         self.deps.observers.metrics.set_parked(count.ok().and_then(Result::ok));
     }
 
@@ -259,6 +260,6 @@ impl Dispatch {
     /// # Errors
     /// If the store fails.
     pub async fn has_parked(&self) -> Result<bool, StoreError> {
-        Ok(self.deps.tasks.store.count_parked().await? > 0)
+        Ok(self.deps.tasks.store.total(Total::Parked).await? > 0)
     }
 }

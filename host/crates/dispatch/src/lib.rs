@@ -80,7 +80,6 @@ pub mod search {
 }
 pub use toolyard_task::approval::{Approval, ConfirmBy, Decision as ApprovalDecision, MAX_NOTE};
 pub use toolyard_task::session::Session;
-pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Question, Summary};
 pub use toolyard_task::timeline::{EventKind, LeftOut, RunRecord, Timeline, TimelineEvent};
 pub use toolyard_task::tool::{ArgumentCheck, GivenAnswer, OnClientTimeout, Report, RunUsage, ToolSpec};

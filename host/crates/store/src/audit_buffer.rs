@@ -1,12 +1,14 @@
 //! Audit entries that belong to no change and wait to be written with the next one. `T` is the time
 //! of each entry.
 
+use crate::audit_lines::body_or_log;
 use crate::write_buffer::{WriteBuffer, WriteBy};
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use toolyard_task::audit::Entry;
 
 /// Entries that belong to no change, until the writer takes them.
 pub(crate) struct AuditBuffer<T> {
@@ -51,8 +53,9 @@ impl<T> AuditBuffer<T> {
         Self { on, most, noted: WriteBuffer::new(delay), was_used, written }
     }
 
-    /// Adds an entry. Returns whether the writer must be woken.
-    pub(crate) fn note(&self, at: T, body: String) -> bool {
+    /// Adds an entry, if entries are exported. Returns whether the writer must be woken.
+    pub(crate) fn note(&self, at: T, entry: &Entry) -> bool {
+        let Some(body) = self.on.then(|| body_or_log(entry)).flatten() else { return false };
         self.was_used.store(true, Ordering::Relaxed);
         self.noted.change(|noted| {
             noted.add(self.most, (at, body));

@@ -37,8 +37,8 @@ impl Lines {
         self.text.is_empty()
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.text.as_bytes()
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The number of its entries, including those that it reports as lost.

@@ -70,7 +70,7 @@ impl From<CodecError> for CreateError {
     }
 }
 
-/// A session or grant as JSON.
+/// A session or a grant as JSON, or a task without its arguments and its outcome.
 pub(crate) fn encode(record: &impl Serialize) -> Result<String, CodecError> {
     Ok(serde_json::to_string(record)?)
 }
@@ -85,11 +85,6 @@ pub(crate) fn remembered(record: &str, set: &Session) -> Result<String, CodecErr
     let stored = decode(record)?;
     let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
     encode(&Session { log_level, subscriptions, task_aware: set.task_aware, ..stored })
-}
-
-/// A task without its arguments and its outcome.
-pub(crate) fn record(task: &Task) -> Result<String, CodecError> {
-    Ok(serde_json::to_string(task)?)
 }
 
 pub(crate) fn outcome(outcome: &Outcome) -> Result<Vec<u8>, CodecError> {

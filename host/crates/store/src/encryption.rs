@@ -153,7 +153,7 @@ impl Sealing {
 
     /// The record of a task, in stored form.
     pub(crate) fn record_of(&self, task: &Task) -> Result<String, CodecError> {
-        self.record(task.id, codec::record(task)?)
+        self.record(task.id, codec::encode(task)?)
     }
 
     /// The outcome of a task, in stored form.

@@ -6,6 +6,9 @@
 //! Decisions about tasks do not belong here. A store compares a version and writes the given task,
 //! so that every store has the same state machine, `toolyard_task::apply`.
 
+// The store in memory uses few of the parts that databases share.
+#![cfg_attr(not(all(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+
 /// Reports that the process has reached the place of this name, if the last argument holds. Without
 /// the feature it expands to nothing, and the arguments are not evaluated.
 #[cfg(feature = "sqlite")]
@@ -22,53 +25,32 @@ macro_rules! fail_point {
     };
 }
 
-// The store in memory uses only a few of these.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod audit_buffer;
+mod audit_lines;
 mod backend;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub mod backup;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 mod components;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod encryption;
+mod erasure;
 mod group_commit;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod journal_encoding;
 mod key_id;
+mod last_seen_buffer;
 pub mod memory;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod metrics;
+mod monotonic_clock;
+mod operation_error;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-// The store in memory seals nothing.
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod audit_lines;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod encryption;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod erasure;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod last_seen_buffer;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod monotonic_clock;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod operation_error;
-#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
 mod reencryption;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod refusal;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod task_encoding;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_buffer;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod timeline_encoding;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod write_buffer;
 
 pub use backend::{Backend, Store};

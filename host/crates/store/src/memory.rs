@@ -33,8 +33,8 @@ use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
-    TaskQuestion, TaskStore,
+    CommitStatus, CreateError, Hint, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
+    TaskStore, Total,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::TimelineBounds;
@@ -286,22 +286,6 @@ impl TaskStore for MemoryStore {
         Ok(CommitStatus::Done)
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        let state = self.state()?;
-        let now = self.shared.clock.now();
-        let mut found: Vec<&Task> = state
-            .tasks
-            .values()
-            .filter(|task| query.owner.as_ref().is_none_or(|owner| task.owner == *owner))
-            .filter(|task| {
-                query.after.is_none_or(|after| (task.created_at, task.id) > (after.created_at, after.id))
-            })
-            .filter(|task| !task.is_gone(now))
-            .collect();
-        found.sort_by_key(|task| (task.created_at, task.id));
-        Ok(found.into_iter().take(query.limit as usize).map(Summary::of).collect())
-    }
-
     async fn search(&self, search: &Search) -> Result<Page, StoreError> {
         let state = self.state()?;
         Ok(search::search(&state, search, self.shared.clock.now()))
@@ -310,10 +294,6 @@ impl TaskStore for MemoryStore {
     async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let now = self.shared.clock.now();
         Ok(self.state()?.select(question, limit as usize, now))
-    }
-
-    async fn count_parked(&self) -> Result<u64, StoreError> {
-        Ok(self.state()?.live().filter(|task| task.parked().is_some()).count() as u64)
     }
 
     async fn remove(
@@ -338,21 +318,28 @@ impl TaskStore for MemoryStore {
         Ok(removed)
     }
 
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError> {
         let state = self.state()?;
-        Ok(state.tasks.values().filter(|task| of.is_none_or(|of| task.owner == *of)).map(kept_of).sum())
+        let is_of = |task: &&Task, of: Option<&Owner>| of.is_none_or(|of| task.owner == *of);
+        Ok(match of {
+            Total::Bytes(of) => state.tasks.values().filter(|task| is_of(task, of)).map(kept_of).sum(),
+            Total::JournalBytes(None) => state.journals.bytes(state.tasks.keys()),
+            Total::JournalBytes(of) => {
+                state.journals.bytes(state.live().filter(|task| is_of(task, of)).map(|task| &task.id))
+            }
+            Total::Parked => state.live().filter(|task| task.parked().is_some()).count() as u64,
+        })
     }
 
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError> {
         let state = self.state()?;
         let mut owners = BTreeMap::new();
         for task in state.tasks.values() {
-            owners.entry(task.owner.key()).or_insert((task.owner.clone(), 0)).1 += kept_of(task);
+            owners.entry(task.owner.key()).or_insert((0, &task.owner)).0 += kept_of(task);
         }
-        let mut owners: Vec<_> = owners.into_values().collect();
-        owners.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-        owners.truncate(limit as usize);
-        Ok(owners)
+        let mut owners: Vec<(u64, &Owner)> = owners.into_values().collect();
+        owners.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        Ok(owners.into_iter().take(limit as usize).map(|(_, owner)| owner.clone()).collect())
     }
 
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
@@ -377,7 +364,7 @@ impl TaskStore for MemoryStore {
 /// The bytes kept for a task, counted roughly as a store on a disk counts them.
 fn kept_of(task: &Task) -> u64 {
     let outcome = task.outcome.as_ref().and_then(|outcome| codec::outcome(outcome).ok());
-    let record = codec::record(task).map_or(0, |record| record.len());
+    let record = codec::encode(task).map_or(0, |record| record.len());
     (record + task.arguments.as_bytes().len() + outcome.map_or(0, |outcome| outcome.len())) as u64
 }
 

@@ -81,7 +81,6 @@ impl Metrics {
     }
 
     /// Counts a refused message from the database, by one of [`REASONS`].
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub fn refused(&self, reason: &'static str) {
         self.refused.get_or_create_owned(&[(REASON, reason)]).inc();
     }

@@ -35,13 +35,11 @@ pub(crate) fn warn_if_ahead(stored: Timestamp, now: Timestamp) {
 pub(crate) struct LatestTime(AtomicI64);
 
 impl LatestTime {
-    #[cfg(feature = "postgres")]
     pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Records a time of the clock and returns it.
-    #[cfg(feature = "postgres")]
     pub(crate) fn saw(&self, now: i64) -> Timestamp {
         self.note(now);
         Timestamp(now)

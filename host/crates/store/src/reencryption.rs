@@ -90,20 +90,8 @@ impl Rekeying {
         Ok(self.to.bytes(id, column, plain)?.into_owned())
     }
 
-    /// The body of an event or a chunk in the new form; `None` if it already has it or cannot be read.
-    pub(crate) fn body(
-        &self,
-        id: TaskId,
-        column: Column,
-        body: Vec<u8>,
-        done: &mut ReencryptionReport,
-    ) -> Option<Vec<u8>> {
-        let is_current = sealed_with(&body) == self.to.key();
-        if is_current { None } else { done.read(id, self.value(id, column, body)) }
-    }
-
-    /// The values of a task in the new form; `None` if they already have it or cannot be read. Counts the task in
-    /// `done`.
+    /// The values of a row of this task in the new form; `None` if they already have it or cannot be read. Counts a task
+    /// in `done`.
     pub(crate) fn values(
         &self,
         id: TaskId,
@@ -114,42 +102,54 @@ impl Rekeying {
             return None;
         }
         let anew = done.read(id, self.values_anew(id, values))?;
-        done.written += 1;
+        done.written += u64::from(anew.record.is_some());
         Some(anew)
     }
 
     fn values_anew(&self, id: TaskId, values: StoredValues) -> Result<StoredValues, CodecError> {
+        let StoredValues { record, others: [one, other], columns } = values;
         let anew =
             |column, value: Option<Vec<u8>>| value.map(|value| self.value(id, column, value)).transpose();
-        let record = self.from.open_record(id, &values.record)?.into_owned();
+        let record_anew =
+            |record: String| self.to.record(id, self.from.open_record(id, &record)?.into_owned());
         Ok(StoredValues {
-            record: self.to.record(id, record)?,
-            arguments: anew(Column::Arguments, values.arguments)?,
-            outcome: anew(Column::Outcome, values.outcome)?,
+            record: record.map(record_anew).transpose()?,
+            others: [anew(columns[0], one)?, anew(columns[1], other)?],
+            columns,
         })
     }
 }
 
-/// The values of a task that may be sealed.
+/// The values of a row that may be sealed.
 pub(crate) struct StoredValues {
-    pub(crate) record: String,
-    pub(crate) arguments: Option<Vec<u8>>,
-    pub(crate) outcome: Option<Vec<u8>>,
+    /// The record of a task; `None` in a row with a body.
+    pub(crate) record: Option<String>,
+    /// The arguments and the outcome of a task, or a body.
+    pub(crate) others: [Option<Vec<u8>>; 2],
+    columns: [Column; 2],
 }
 
 impl StoredValues {
-    fn others(&self) -> impl Iterator<Item = &Vec<u8>> {
-        [&self.arguments, &self.outcome].into_iter().flatten()
+    /// The values of a task.
+    pub(crate) fn of_task(record: String, arguments: Option<Vec<u8>>, outcome: Option<Vec<u8>>) -> Self {
+        let columns = [Column::Arguments, Column::Outcome];
+        Self { record: Some(record), others: [arguments, outcome], columns }
+    }
+
+    /// The body of an event or a chunk.
+    pub(crate) fn of_body(column: Column, body: Vec<u8>) -> Self {
+        Self { record: None, others: [Some(body), None], columns: [column; 2] }
     }
 
     /// Their total length, in bytes.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn length(&self) -> usize {
-        self.record.len() + self.others().map(Vec::len).sum::<usize>()
+        let others: usize = self.others.iter().flatten().map(Vec::len).sum();
+        self.record.as_ref().map_or(0, String::len) + others
     }
 
     /// Whether all of them are. The heads of values say as much as the values do.
     pub(crate) fn are_sealed_with(&self, key: Option<KeyId>) -> bool {
-        record_sealed_with(&self.record) == key && self.others().all(|value| sealed_with(value) == key)
+        self.record.as_ref().is_none_or(|record| record_sealed_with(record) == key)
+            && self.others.iter().flatten().all(|value| sealed_with(value) == key)
     }
 }

@@ -9,13 +9,10 @@ pub(crate) enum StoreRefusal {
     Closed,
     #[error("the queue of the store stayed full for {0:?}")]
     Full(std::time::Duration),
-    #[cfg(feature = "postgres")]
     #[error("the database gave no answer within {0:?}")]
     Silent(std::time::Duration),
-    #[cfg(feature = "postgres")]
     #[error("another process encrypts the tasks of this schema again just now; wait until it has ended")]
     Resealing,
-    #[cfg(feature = "postgres")]
     #[error(
         "the connection to the database that kept other processes from doing the same ended; do it again"
     )]

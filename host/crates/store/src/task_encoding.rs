@@ -18,7 +18,6 @@ pub(crate) fn bytes_of(record: &str, arguments: &[u8], outcome: Option<&[u8]>) -
 }
 
 /// A change, encoded by its caller, so that the writer only writes.
-#[cfg_attr(not(feature = "postgres"), allow(dead_code))]
 pub(crate) struct EncodedTask {
     pub(crate) id: TaskId,
     pub(crate) status: i64,

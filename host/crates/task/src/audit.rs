@@ -381,13 +381,11 @@ pub trait AuditStore: Send + Sync + 'static {
     /// next commit, or soon. The buffer is bounded; an entry says how many were lost.
     fn note(&self, entry: Entry);
 
-    /// Returns when all entries accepted before are written.
-    async fn flush(&self) -> Result<(), StoreError>;
-
     /// The oldest batches that were not exported.
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError>;
 
-    /// Forgets the batches up to this number, because they are safe elsewhere.
+    /// Forgets the batches up to this number, because they are safe elsewhere. There is no batch 0. All entries that
+    /// were accepted before are written when it returns.
     async fn exported(&self, up_to: u64) -> Result<(), StoreError>;
 
     /// Drops the oldest entries that were not exported, until the rest is no longer than this. An entry

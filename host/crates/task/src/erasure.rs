@@ -29,17 +29,6 @@ pub enum DataOwner {
     },
 }
 
-/// Selects the keys of owners ([`Owner::key`]): one, and those from `from` to before `until`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerKeys {
-    /// The one key.
-    pub one: String,
-    /// The first key of the range.
-    pub from: String,
-    /// The end of the range. If it is empty, so is the range.
-    pub until: String,
-}
-
 impl DataOwner {
     /// The principal that the audit log writes so: `local`, `anonymous`, `token:NAME` or
     /// `ISSUER#SUBJECT`.
@@ -78,15 +67,16 @@ impl DataOwner {
         }
     }
 
-    /// The keys of its owners.
+    /// The keys of its owners ([`Owner::key`]): the first of these, and those from the second to before the third,
+    /// which are none if it is empty.
     #[must_use]
-    pub fn keys(&self) -> OwnerKeys {
+    pub fn keys(&self) -> [String; 3] {
         let (from, until) = match self {
             // A semicolon follows the colon, so the range holds the keys of all sessions.
             Self::Anonymous => ("session:", "session;"),
             Self::Local | Self::Subject { .. } => ("", ""),
         };
-        OwnerKeys { one: self.owner().key(), from: from.to_owned(), until: until.to_owned() }
+        [self.owner().key(), from.to_owned(), until.to_owned()]
     }
 
     /// The name in records of runs and in audit entries, which shorten long names.
@@ -205,7 +195,7 @@ mod tests {
             let name = name_of(owner);
             let of = DataOwner::parse(&name).expect("a principal");
             assert_eq!((of.to_string(), of.short_name()), (name.clone(), name.clone()));
-            let OwnerKeys { one, from, until } = of.keys();
+            let [one, from, until] = of.keys();
             for other in &owners {
                 let key = other.key();
                 assert_eq!(of.has(other), name_of(other) == name, "{name} and {other:?}");

@@ -5,7 +5,7 @@
 //! cannot change what its successor reads.
 
 use crate::error::StoreError;
-use crate::id::{Digest, Owner, TaskId};
+use crate::id::{Digest, TaskId};
 use crate::task::Fence;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -114,11 +114,11 @@ pub trait JournalStore: Send + Sync + 'static {
     /// [`StoreError::Corrupt`] also if a chunk is missing, or its bytes are not those that were appended.
     async fn chunks(&self, task: TaskId, from: u32, max_bytes: u64) -> Result<Vec<Chunk>, StoreError>;
 
-    /// Removes the journal of a task that has ended or can no longer resume. Returns whether there was one;
-    /// that of any other task stays. A host calls it after
+    /// Removes the journal of a task that has ended or can no longer resume. Returns the bytes that it had, or `None`
+    /// if there was none; that of any other task stays. A host calls it after
     /// [`Event::Unresumable`](crate::Event::Unresumable): from then on, commits no longer move the fence of the
     /// journal.
-    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError>;
+    async fn drop_journal(&self, task: TaskId) -> Result<Option<u64>, StoreError>;
 
     /// Keeps the bytes of a component, whose SHA-256 is `digest`, for a while ([`COMPONENT_KEPT_MS`]). They are
     /// durable when it returns.
@@ -136,10 +136,4 @@ pub trait JournalStore: Send + Sync + 'static {
     /// Keeps the components among `keep` for a while ([`COMPONENT_KEPT_MS`]), and removes those that no journal
     /// names and whose time is up. Returns how many were removed.
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError>;
-
-    /// The bytes of all journals, or of those of an owner's live tasks.
-    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError>;
-
-    /// The ended tasks with a journal and the bytes of each, the first to end first.
-    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError>;
 }

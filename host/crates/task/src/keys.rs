@@ -35,8 +35,6 @@ pub struct Key {
     pub id: u32,
     /// The secret.
     pub secret: [u8; 32],
-    /// When it was made.
-    pub created_at: Timestamp,
 }
 
 impl std::fmt::Debug for Key {
@@ -51,10 +49,6 @@ pub trait KeyStore: Send + Sync + 'static {
     /// The keys for a use, the newest first; it signs, the others still verify.
     /// The first call makes one.
     async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError>;
-
-    /// Makes a new key that signs from now on, and forgets all but the newest
-    /// `keep`, of which one always stays. No number is given twice.
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError>;
 
     /// Uses up signed data that may be used only once. Returns false if it was used before. The store
     /// remembers the use until `until`, after which the data is no longer valid.

@@ -59,24 +59,19 @@ pub trait NodeStore: Send + Sync + 'static {
     /// the same one; once it was lost, a new one.
     async fn register(&self) -> Result<Registration, StoreError>;
 
-    /// Renews the registration of this process. Returns false if the others have taken it for dead:
-    /// then the runs of its tasks must stop.
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError>;
-
-    /// Gives up the registration of this process: it is dead to the others at once, and they recover
-    /// the tasks that it leaves.
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError>;
+    /// Renews the registration of this process, and tells the others which components it has, in place of an earlier
+    /// list; `None` leaves that list as it is. Returns false if the others have taken it for dead: then the runs of
+    /// its tasks must stop.
+    async fn renew(
+        &self,
+        incarnation: Incarnation,
+        components: Option<&[Digest]>,
+    ) -> Result<bool, StoreError>;
 
     /// Incarnations that were registered and are dead, and incarnations with live tasks that no host
     /// has: a host that was forgotten before it knew that it was dead may have taken tasks since.
     /// 0 is never among them: a parked task has no host.
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError>;
-
-    /// Tells the others which components this process has, in place of the earlier list.
-    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
-        let _ = (incarnation, components);
-        Ok(())
-    }
 
     /// The living hosts that others can distinguish by more than their number, the oldest first. Empty
     /// if the hosts are processes of one machine.
@@ -84,7 +79,8 @@ pub trait NodeStore: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Forgets a dead incarnation whose tasks were recovered. One that lives, or still holds live
-    /// tasks, stays known.
+    /// Forgets a dead incarnation whose tasks were recovered. Another one that lives, or one that still holds live
+    /// tasks, stays known. The registration of this process is given up first: it is dead to the others at once, and
+    /// they recover the tasks that it leaves.
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError>;
 }

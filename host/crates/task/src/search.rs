@@ -162,6 +162,13 @@ pub struct Search {
 }
 
 impl Search {
+    /// The first page of all tasks of this owner, or of all owners, in the order of (createdAt, id) (T-33).
+    #[must_use]
+    pub fn all(owner: Option<Owner>, limit: u32) -> Self {
+        let order = SortOrder { by: OrderBy::Created, direction: Direction::Ascending };
+        Self { owner, filter: Filter::default(), order, after: None, limit }
+    }
+
     /// The order of the results. The tasks of all owners are always ordered by their creation: no index
     /// orders them by their last change, which every commit would have to write.
     #[must_use]
@@ -174,7 +181,7 @@ impl Search {
 }
 
 /// A part of the results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// The tasks. There may be fewer than requested, or none, even if more follow: a store looks at a
     /// bounded number of tasks.

@@ -118,26 +118,6 @@ pub enum CommitStatus {
     Stale,
 }
 
-/// The position of a listing: after this task, in the order of (createdAt, id) (T-33).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct After {
-    /// The creation of the task.
-    pub created_at: Timestamp,
-    /// The id of the task.
-    pub id: TaskId,
-}
-
-/// The parameters of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListQuery {
-    /// The owner of the tasks; `None` means all owners, for the operator only.
-    pub owner: Option<Owner>,
-    /// The position to continue from.
-    pub after: Option<After>,
-    /// The maximum number of tasks.
-    pub limit: u32,
-}
-
 /// A question about tasks. The answer is their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskQuestion {
@@ -164,6 +144,19 @@ pub enum TaskQuestion {
     Asking(Owner),
     /// The live tasks of this principal.
     LiveOf(DataOwner),
+    /// Ended tasks with a journal, the first to end first.
+    EndedJournals,
+}
+
+/// An amount of something in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Total<'a> {
+    /// The bytes of the tasks of this owner, or of all owners: their records, arguments and outcomes.
+    Bytes(Option<&'a Owner>),
+    /// The bytes of the journals of this owner's live tasks, or of all journals.
+    JournalBytes(Option<&'a Owner>),
+    /// The number of parked tasks, whether they are due or not.
+    Parked,
 }
 
 /// Which tasks a removal takes.
@@ -223,19 +216,12 @@ pub trait TaskStore: Send + Sync + 'static {
         Ok(found)
     }
 
-    /// Lists tasks that are not gone (`Task::is_gone`), in the order of
-    /// (createdAt, id).
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError>;
-
-    /// Searches an owner's tasks that are not gone. However many there are, it
-    /// looks at a bounded number of them.
+    /// Lists the tasks that match and are not gone (`Task::is_gone`). However many there are, it looks at a
+    /// bounded number of them.
     async fn search(&self, search: &Search) -> Result<Page, StoreError>;
 
     /// Ids of at most `limit` tasks, the answer to this question.
     async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError>;
-
-    /// How many tasks are parked, whether they are due or not.
-    async fn count_parked(&self) -> Result<u64, StoreError>;
 
     /// Whether other machines use it as well. Then hints may be lost on their way, so waiters and
     /// caches must read the store from time to time.
@@ -248,12 +234,11 @@ pub trait TaskStore: Send + Sync + 'static {
     async fn remove(&self, tasks: Vec<(TaskId, Vec<Entry>)>, removable: Removable)
     -> Result<u32, StoreError>;
 
-    /// How many bytes are stored for the tasks of this owner, or of all owners: their records,
-    /// arguments and outcomes. It walks an index, so frequent callers remember the result.
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError>;
+    /// Counts an amount. It walks an index, so frequent callers remember the result.
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError>;
 
     /// The owners whose tasks take the most bytes, the largest first.
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError>;
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError>;
 
     /// The tasks of this owner that ended first, with the bytes that each takes.
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError>;

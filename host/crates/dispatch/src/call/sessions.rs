@@ -8,8 +8,8 @@ use crate::error::Fault;
 use std::sync::Arc;
 use toolyard_protocol::{ClientCapabilities, RawJson, Revision};
 use toolyard_task::audit::name_of;
+use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
-use toolyard_task::store::ListQuery;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Owner, SessionId};
 
@@ -178,19 +178,20 @@ impl Dispatch {
         let anonymous = Arc::new(Principal::Anonymous);
         let caller = Caller::new(anonymous, Some(session.id.clone()), RawJson::empty_object());
         let by = caller.by().because("session_ended");
-        let mut after = None;
+        let mut search = Search::all(caller.owner.clone(), self.deps.settings.page);
         loop {
-            let query = ListQuery { owner: caller.owner.clone(), after, limit: self.deps.settings.page };
-            let page = self.deps.tasks.store.list(&query).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(toolyard_task::store::After { created_at: last.created_at, id: last.id });
-            for summary in page.iter().filter(|summary| !summary.status.is_terminal()) {
+            let Page { tasks, next } = self.deps.tasks.store.search(&search).await?;
+            for summary in tasks.iter().filter(|summary| !summary.status.is_terminal()) {
                 match self.deps.tasks.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
                     // It has ended meanwhile, which is fine.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
                     Err(fault) => return Err(fault),
                 }
             }
+            if next.is_none() {
+                return Ok(());
+            }
+            search.after = next;
         }
     }
 }

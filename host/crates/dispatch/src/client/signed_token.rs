@@ -61,10 +61,9 @@ fn signature(key: &Key, scope: &str, token: &[u8]) -> Hmac<Sha256> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolyard_task::wire::Timestamp;
 
     fn key(id: u32, byte: u8) -> Key {
-        Key { id, secret: [byte; 32], created_at: Timestamp(0) }
+        Key { id, secret: [byte; 32] }
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Cluster {
             );
         } else if mode != DrainMode::EndAll
             && let Some(incarnation) = self.deps.node.current()
-            && let Err(error) = self.deps.node.store.resign(incarnation).await
+            && let Err(error) = self.deps.node.store.forget(incarnation).await
         {
             tracing::warn!(
                 event = "cluster.resign_failed", node = %incarnation,

@@ -26,7 +26,7 @@ impl Cluster {
         if announced == me.0 && !to_all {
             return Ok(());
         }
-        self.deps.node.store.announce(me, &self.deps.catalog.components()).await?;
+        self.deps.node.store.renew(me, Some(&self.deps.catalog.components())).await?;
         self.announced.store(me.0, Ordering::Relaxed);
         Ok(())
     }

@@ -136,7 +136,7 @@ impl Node {
         let state = *membership.state.lock();
         if let LeaseState::Lost(former) = state {
             // The other hosts may still take it for alive, although no host runs its tasks.
-            self.store.resign(former).await?;
+            self.store.forget(former).await?;
         }
         let asked = Instant::now();
         let Registration { incarnation, tenure } = self.store.register().await?;
@@ -177,7 +177,7 @@ impl Node {
         }
         let answer = tokio::select! {
             biased;
-            answer = self.store.renew(held.incarnation) => answer,
+            answer = self.store.renew(held.incarnation, None) => answer,
             () = until(held.until) => return self.fence_off(held.incarnation),
         };
         let renewed = match answer {

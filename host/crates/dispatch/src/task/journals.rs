@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
+use toolyard_task::store::{TaskQuestion, Total};
 use toolyard_task::{Owner, StoreError, TaskId};
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
@@ -108,7 +109,7 @@ impl Tasks {
         }
         if !self.journal_sum.knows(owner) {
             let begun = Instant::now();
-            let bytes = self.journals.journal_bytes(Some(owner)).await?;
+            let bytes = self.store.total(Total::JournalBytes(Some(owner))).await?;
             let mut owners = self.journal_sum.owners.lock();
             let now = Instant::now();
             let good_for = OWNER_GOOD_FOR.max((now - begun) * TIMES_AS_LONG);
@@ -139,7 +140,7 @@ impl Tasks {
         if self.journal_sum.fits(share) {
             return Ok(());
         }
-        if self.journals.journal_bytes(Some(owner)).await? > share {
+        if self.store.total(Total::JournalBytes(Some(owner))).await? > share {
             return Err(Fault::Busy {
                 what: format!(
                     "the journals of your live tasks have more than {share} bytes, your share of `tasks.journals`"
@@ -178,16 +179,16 @@ impl Tasks {
         let bound = self.settings.journal_bytes;
         let _turn = self.journal_sum.turn.lock().await;
         let begun = Instant::now();
-        let mut bytes = self.journals.journal_bytes(None).await?;
+        let mut bytes = self.store.total(Total::JournalBytes(None)).await?;
         let took = begun.elapsed();
         let (mut count, mut freed) = (0_u32, 0_u64);
         while bytes > bound {
             let mut removed = 0_u32;
-            for (task, size) in self.journals.ended_journals(MAX_JOURNALS_AT_ONCE).await? {
+            for task in self.store.select(TaskQuestion::EndedJournals, MAX_JOURNALS_AT_ONCE).await? {
                 if bytes <= bound {
                     break;
                 }
-                if self.journals.drop_journal(task).await? {
+                if let Some(size) = self.journals.drop_journal(task).await? {
                     bytes = bytes.saturating_sub(size);
                     freed += size;
                     removed += 1;

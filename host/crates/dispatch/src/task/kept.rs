@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_task::audit::Entry;
-use toolyard_task::store::Removable;
+use toolyard_task::store::{Removable, Total};
 use toolyard_task::{Outcome, Owner, StoreError, Task};
 
 /// A sum is valid for this long, or for this many times as long as it took, if that is longer.
@@ -231,7 +231,7 @@ impl Tasks {
             Some(owner) => self.discard_ended(owner, excess, bound.setting).await?,
             None => {
                 let mut freed = 0;
-                for (owner, _) in self.store.largest_owners(MAX_LARGEST).await? {
+                for owner in self.store.largest_owners(MAX_LARGEST).await? {
                     if freed >= excess {
                         break;
                     }
@@ -251,7 +251,7 @@ impl Tasks {
     /// The bytes kept, as the store counts them.
     async fn sum(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
         let begun = Instant::now();
-        let bytes = self.store.kept_bytes(of).await?;
+        let bytes = self.store.total(Total::Bytes(of)).await?;
         self.kept.learn(of, bytes, begun.elapsed());
         Ok(bytes)
     }

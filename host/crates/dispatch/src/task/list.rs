@@ -12,7 +12,6 @@ use toolyard_protocol::page::{cursor, page};
 use toolyard_protocol::task_filter::{self, TaskFilter};
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder, Window};
-use toolyard_task::store::After;
 use toolyard_task::task::Summary;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Owner, TaskId};
@@ -26,60 +25,35 @@ impl Tasks {
         let invalid = |error: RpcError| Fault::InvalidParams(error.message);
         let filter = TaskFilter::decode(params).map_err(invalid)?;
         let cursor = cursor(params).map_err(invalid)?;
-        match filter {
-            None => self.all_tasks(caller, cursor.as_deref()).await,
-            Some(filter) => self.tasks_found(caller, &filter, cursor.as_deref()).await,
-        }
-    }
-
-    async fn all_tasks(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
-        let scope = format!("tasks:{}", caller.owner.as_ref().map(Owner::key).unwrap_or_default());
+        let all = Search::all(None, self.settings.page);
+        let (scope, search) = match (filter, &caller.owner) {
+            (None, owner) => (format!("tasks:{}", owner.as_ref().map(Owner::key).unwrap_or_default()), all),
+            (Some(_), None) => {
+                return Err(Fault::InvalidParams(
+                    "the tasks of all principals cannot be filtered".to_owned(),
+                ));
+            }
+            (Some(filter), Some(_)) if !filter.takes_tool_calls() => {
+                // No cursor was ever issued for such a filter.
+                return if cursor.is_some() { Err(Fault::InvalidCursor) } else { Ok(rendered(&[], None)) };
+            }
+            (Some(filter), Some(owner)) => {
+                let (filter, order) = (criteria(&filter), order(&filter));
+                (scope(owner, &filter, order), Search { filter, order, ..all })
+            }
+        };
         let after = match cursor {
             Some(cursor) => {
-                let position = self.clients.open_cursor(&scope, cursor).await?;
-                Some(parse_after(&position).ok_or(Fault::InvalidCursor)?)
-            }
-            None => None,
-        };
-        let limit = self.settings.page;
-        // One more than the page says whether there is a next.
-        let mut found = self.summaries(caller, after, limit + 1).await?;
-        let more = found.len() > limit as usize;
-        found.truncate(limit as usize);
-        let next = match found.last() {
-            Some(last) if more => {
-                let position = format!("{}:{}", last.created_at.0, last.id);
-                Some(self.clients.seal_cursor(&scope, &position).await?)
-            }
-            _ => None,
-        };
-        Ok(rendered(&found, next.as_deref()))
-    }
-
-    async fn tasks_found(
-        &self,
-        caller: &Caller,
-        filter: &TaskFilter,
-        cursor: Option<&str>,
-    ) -> Result<RawJson, Fault> {
-        let Some(owner) = &caller.owner else {
-            return Err(Fault::InvalidParams("the tasks of all principals cannot be filtered".to_owned()));
-        };
-        if !filter.takes_tool_calls() {
-            // No cursor was ever issued for such a filter.
-            return if cursor.is_some() { Err(Fault::InvalidCursor) } else { Ok(rendered(&[], None)) };
-        }
-        let (filter, order) = (criteria(filter), order(filter));
-        let scope = scope(owner, &filter, order);
-        let after = match cursor {
-            Some(cursor) => {
-                let position = self.clients.open_cursor(&scope, cursor).await?;
+                let position = self.clients.open_cursor(&scope, &cursor).await?;
                 Some(parse_position(&position).ok_or(Fault::InvalidCursor)?)
             }
             None => None,
         };
-        let search = Search { owner: Some(owner.clone()), filter, order, after, limit: self.settings.page };
-        let Page { tasks, next } = self.store.search(&search).await?;
+        let Page { tasks, next } = match caller.reads() {
+            Ok(owner) => self.store.search(&Search { owner: owner.cloned(), after, ..search }).await?,
+            // Such a caller has no tasks.
+            Err(_) => Page::default(),
+        };
         let next = match next {
             Some(next) => Some(self.clients.seal_cursor(&scope, &position(next)).await?),
             None => None,
@@ -150,23 +124,19 @@ fn scope(owner: &Owner, filter: &Filter, order: SortOrder) -> String {
     scope + ":" + &owner.key()
 }
 
-fn parse_after(position: &str) -> Option<After> {
-    let (created, id) = position.split_once(':')?;
-    Some(After { created_at: Timestamp(created.parse().ok()?), id: TaskId::parse(id)? })
-}
-
 fn position(next: Position) -> String {
-    let until = next.until.map(|until| until.0.to_string()).unwrap_or_default();
-    format!("{}:{}:{until}", next.at.0, next.id)
+    let until = next.until.map(|until| format!(":{}", until.0)).unwrap_or_default();
+    format!("{}:{}{until}", next.at.0, next.id)
 }
 
 fn parse_position(position: &str) -> Option<Position> {
     let mut parts = position.splitn(3, ':');
     let at = Timestamp(parts.next()?.parse().ok()?);
     let id = TaskId::parse(parts.next()?)?;
-    let until = match parts.next()? {
-        "" => None,
-        until => Some(Timestamp(until.parse().ok()?)),
+    let until = match parts.next() {
+        // Earlier releases write an empty end.
+        None | Some("") => None,
+        Some(until) => Some(Timestamp(until.parse().ok()?)),
     };
     Some(Position { at, id, until })
 }

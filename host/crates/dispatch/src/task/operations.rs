@@ -24,7 +24,7 @@ use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::approval::Decision;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder};
-use toolyard_task::store::{After, ListQuery, ReadTask};
+use toolyard_task::store::ReadTask;
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::timeline::Timeline;
 use toolyard_task::{AskError, Event, Outcome, Owner, Refusal, Task, TaskId};
@@ -149,22 +149,8 @@ impl Tasks {
             return Ok(found);
         }
         let order = SortOrder { by: OrderBy::Created, direction: Direction::Descending };
-        let search = Search { owner: Some(owner), filter: Filter::default(), order, after: None, limit };
+        let search = Search { order, ..Search::all(Some(owner), limit) };
         Ok(self.store.search(&search).await?.tasks)
-    }
-
-    /// Summaries of the caller's tasks after this one, the oldest first.
-    ///
-    /// # Errors
-    /// [`Fault::Store`].
-    pub async fn summaries(
-        &self,
-        caller: &Caller,
-        after: Option<After>,
-        limit: u32,
-    ) -> Result<Vec<Summary>, Fault> {
-        let Ok(owner) = caller.reads() else { return Ok(Vec::new()) };
-        Ok(self.store.list(&ListQuery { owner: owner.cloned(), after, limit }).await?)
     }
 
     /// The caller's tasks that the filter matches, ordered by their creation; for the operator, those of
@@ -180,16 +166,14 @@ impl Tasks {
         after: Option<Position>,
         limit: u32,
     ) -> Result<Page, Fault> {
-        let owner = match caller.reads() {
-            Ok(owner) => owner.cloned(),
-            Err(_) => return Ok(Page { tasks: Vec::new(), next: None }),
-        };
-        if owner == Some(Owner::Anyone) {
+        let Ok(owner) = caller.reads() else { return Ok(Page::default()) };
+        if owner == Some(&Owner::Anyone) {
             // A client sees such a task only if it knows the id, so no client may list them.
-            return Ok(Page { tasks: Vec::new(), next: None });
+            return Ok(Page::default());
         }
         let order = SortOrder { by: OrderBy::Created, direction };
-        Ok(self.store.search(&Search { owner, filter, order, after, limit }).await?)
+        let search = Search { filter, order, after, ..Search::all(owner.cloned(), limit) };
+        Ok(self.store.search(&search).await?)
     }
 
     /// The timeline of one of the caller's tasks, after this event. The operator also sees the attempts at

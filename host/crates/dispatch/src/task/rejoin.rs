@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use toolyard_protocol::RawJson;
-use toolyard_task::store::{After, ListQuery};
+use toolyard_task::search::{Page, Search};
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::{Digest, Owner, SessionId, StoreError, TaskId};
@@ -330,9 +330,9 @@ impl Tasks {
             return Ok(());
         }
         let rejoin = self.rejoin_ms();
-        let mut after = None;
+        let mut search = Search::all(None, PAGE);
         loop {
-            let page = match self.store.list(&ListQuery { owner: None, after, limit: PAGE }).await {
+            let Page { tasks, next } = match self.store.search(&search).await {
                 // The other tasks are served all the same.
                 Err(error @ StoreError::Corrupt(_)) => {
                     tracing::error!(
@@ -351,17 +351,15 @@ impl Tasks {
                 let is_earlier = !self.slots.runs.has(task.id);
                 task.bridged.is_some_and(|bridged| bridged.undelivered) && is_recent && is_earlier
             };
-            for summary in page.iter().filter(is_kept) {
+            for summary in tasks.iter().filter(is_kept) {
                 if let Some(found) = self.store.read(summary.id, None).await? {
                     self.rejoin.add(found.task.id, JoinKey::of_task(&found.task), None);
                 }
             }
-            match page.last() {
-                Some(last) if page.len() == PAGE as usize => {
-                    after = Some(After { created_at: last.created_at, id: last.id });
-                }
-                _ => break,
+            if next.is_none() {
+                break;
             }
+            search.after = next;
         }
         self.rejoin.loaded.store(true, Ordering::Release);
         Ok(())

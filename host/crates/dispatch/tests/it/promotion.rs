@@ -54,7 +54,7 @@ async fn the_clock_never_answers_beside_the_end_or_a_question() {
                 }
                 other => panic!("{other:?}"),
             }
-            let stored = tasks_of(&dispatch).await.summaries(&client(), None, 1000).await.expect("lists");
+            let stored = listed(&dispatch, &client()).await;
             assert_eq!(stored.len(), tasks, "a task for each reply that named one");
             assert!(stored.iter().all(|task| task.status == TaskStatus::Completed));
         }
@@ -87,7 +87,7 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
     assert!(calls(&dispatch, Retry::default()).now_or_never().is_none(), "it is under way");
     go.notify_one();
     eventually("the end of the guest", || dropped.load(Ordering::SeqCst) == 1).await;
-    let stored = tasks_of(&dispatch).await.summaries(&client(), None, 1000).await.expect("lists");
+    let stored = listed(&dispatch, &client()).await;
     assert_eq!(stored.len(), 2);
     assert!(stored.iter().all(|task| task.status == TaskStatus::Cancelled));
 }
@@ -175,7 +175,7 @@ async fn an_anonymous_task_is_found_by_its_id_alone() {
     for caller in [&stranger(), &session] {
         assert!(tasks.task(caller, &view.id).await.is_ok());
     }
-    assert!(tasks.summaries(&session, None, 10).await.expect("lists").is_empty());
+    assert!(listed(&dispatch, &session).await.is_empty());
     for other in [client(), signed_in("alice")] {
         assert!(matches!(tasks.task(&other, &view.id).await, Err(Fault::UnknownTask)));
     }

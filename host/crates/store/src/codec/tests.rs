@@ -163,7 +163,7 @@ fn any_task() -> impl Strategy<Value = Task> {
 proptest! {
     #[test]
     fn what_is_written_reads_back_to_the_letter(original in any_task()) {
-        let text = record(&original).expect("encodes");
+        let text = encode(&original).expect("encodes");
         let ended = original.outcome.as_ref().map(|ended| outcome(ended).expect("encodes"));
         let back = task(&text, original.arguments.as_bytes().to_vec(), ended).expect("decodes");
         prop_assert_eq!(&back, &original);

@@ -27,7 +27,7 @@ impl AuditRows {
 
     /// The total length of all rows.
     fn length(&self) -> u64 {
-        self.rows.iter().map(|(_, lines)| lines.as_bytes().len() as u64).sum()
+        self.rows.iter().map(|(_, lines)| lines.text().len() as u64).sum()
     }
 }
 
@@ -46,30 +46,22 @@ impl State {
 impl AuditStore for MemoryStore {
     fn note(&self, entry: Entry) {
         let Ok(mut state) = self.state() else { return };
-        let at = self.shared.clock.now();
-        if let Err(error) = state.keep(at, &[entry]) {
-            tracing::error!(
-                event = "audit.entry_not_encoded",
-                error = &error as &dyn std::error::Error,
-                "cannot encode audit entry"
-            );
+        if state.audit.on
+            && let Some(body) = audit_lines::body_or_log(&entry)
+        {
+            let mut lines = Lines::default();
+            lines.push(self.shared.clock.now(), &body);
+            state.audit.push(lines);
         }
         self.shared.written.notify_one();
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        self.state().map(drop)
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
         let state = self.state()?;
         let rows = state.audit.rows.iter().take(limit as usize);
-        rows.map(|(number, lines)| {
-            let text = std::str::from_utf8(lines.as_bytes());
-            let text = text.map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-            Ok(audit_lines::batch(&self.shared.name, *number, text))
-        })
-        .collect()
+        let batches =
+            rows.map(|(number, lines)| audit_lines::batch(&self.shared.name, *number, lines.text()));
+        Ok(batches.collect())
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {

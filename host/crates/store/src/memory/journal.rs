@@ -8,16 +8,16 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use toolyard_task::journal::{Appended, Chunk, ChunkWrite, JournalHead, JournalStore, LastChunks};
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Digest, Fence, Owner, StoreError, Task, TaskId};
+use toolyard_task::{Digest, Fence, StoreError, Task, TaskId};
 
 #[derive(Default)]
 pub(super) struct Journals {
-    by_task: BTreeMap<TaskId, Journal>,
+    pub(super) by_task: BTreeMap<TaskId, Journal>,
     /// The components, and when each was last put.
     components: BTreeMap<Digest, (Bytes, Timestamp)>,
 }
 
-struct Journal {
+pub(super) struct Journal {
     fence: Option<Fence>,
     first: u32,
     chunks: Vec<Chunk>,
@@ -74,6 +74,11 @@ impl Journals {
         {
             journal.add(last.chunks);
         }
+    }
+
+    /// The bytes of the journals of these tasks.
+    pub(super) fn bytes<'a>(&self, tasks: impl Iterator<Item = &'a TaskId>) -> u64 {
+        tasks.filter_map(|id| self.by_task.get(id)).map(|journal| bytes_of(&journal.chunks)).sum()
     }
 
     /// The task was removed.
@@ -136,13 +141,13 @@ impl JournalStore for MemoryStore {
         Ok(chunks.cloned().collect())
     }
 
-    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
+    async fn drop_journal(&self, task: TaskId) -> Result<Option<u64>, StoreError> {
         let mut state = self.state()?;
         let resumes = |task: &Task| task.is_live() && task.resume.is_some();
         if state.tasks.get(&task).is_some_and(resumes) {
-            return Ok(false);
+            return Ok(None);
         }
-        Ok(state.journals.by_task.remove(&task).is_some())
+        Ok(state.journals.by_task.remove(&task).map(|journal| bytes_of(&journal.chunks)))
     }
 
     async fn put_component(&self, digest: &Digest, bytes: Bytes) -> Result<(), StoreError> {
@@ -169,28 +174,6 @@ impl JournalStore for MemoryStore {
             !is_old(*put, now) || by_task.values().any(|journal| journal.component == *digest)
         });
         Ok(u32::try_from(before - components.len()).unwrap_or(u32::MAX))
-    }
-
-    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        let state = self.state()?;
-        let is_meant = |id: &TaskId| {
-            let is_live_of =
-                |of: &Owner| state.tasks.get(id).is_some_and(|task| task.owner == *of && task.is_live());
-            of.is_none_or(is_live_of)
-        };
-        let journals = state.journals.by_task.iter().filter(|(id, _)| is_meant(id));
-        Ok(journals.map(|(_, journal)| bytes_of(&journal.chunks)).sum())
-    }
-
-    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        let state = self.state()?;
-        let ended = |(id, journal): (&TaskId, &Journal)| {
-            let task = state.tasks.get(id).filter(|task| !task.is_live())?;
-            Some((task.updated_at, *id, bytes_of(&journal.chunks)))
-        };
-        let mut ended: Vec<_> = state.journals.by_task.iter().filter_map(ended).collect();
-        ended.sort_unstable();
-        Ok(ended.into_iter().take(limit as usize).map(|(_, id, bytes)| (id, bytes)).collect())
     }
 }
 

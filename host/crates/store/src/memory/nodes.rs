@@ -1,7 +1,7 @@
 //! Hosts, sessions and keys in memory.
 
 use super::{MemoryStore, State};
-use crate::refusal::StoreRefusal;
+use crate::refusal::{StoreRefusal, secret};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
@@ -42,7 +42,11 @@ impl NodeStore for MemoryStore {
         Ok(Registration { incarnation, tenure })
     }
 
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+    async fn renew(
+        &self,
+        incarnation: Incarnation,
+        components: Option<&[Digest]>,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
         let mine = *self.incarnation.lock() == Some(incarnation);
@@ -52,17 +56,11 @@ impl NodeStore for MemoryStore {
         let until = state.lease_from(now);
         if let Some(life) = state.hosts.get_mut(&incarnation) {
             life.until = until;
+            if let Some(components) = components {
+                life.components = components.to_vec();
+            }
         }
         Ok(true)
-    }
-
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        let mut state = self.state()?;
-        let mine = *self.incarnation.lock() == Some(incarnation);
-        if let Some(life) = state.hosts.get_mut(&incarnation).filter(|_| mine) {
-            life.lives = false;
-        }
-        Ok(())
     }
 
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
@@ -73,13 +71,6 @@ impl NodeStore for MemoryStore {
         let holders = state.live().filter(|task| task.parked().is_none()).map(|task| task.fence.incarnation);
         let all: BTreeSet<Incarnation> = state.hosts.keys().copied().chain(holders).collect();
         Ok(all.into_iter().filter(|incarnation| !state.lives(*incarnation, now)).collect())
-    }
-
-    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
-        if let Some(life) = self.state()?.hosts.get_mut(&incarnation) {
-            life.components = components.to_vec();
-        }
-        Ok(())
     }
 
     async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
@@ -100,6 +91,10 @@ impl NodeStore for MemoryStore {
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
         let mut state = self.state()?;
         let now = self.shared.clock.now();
+        let mine = *self.incarnation.lock() == Some(incarnation);
+        if let Some(life) = state.hosts.get_mut(&incarnation) {
+            life.lives &= !mine;
+        }
         let held = state.live().any(|task| task.fence.incarnation == incarnation);
         if !held && !state.lives(incarnation, now) {
             state.hosts.remove(&incarnation);
@@ -201,22 +196,11 @@ impl SessionStore for MemoryStore {
 impl KeyStore for MemoryStore {
     async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.clock.now();
         let keys = state.keys.entry(used_for.as_str()).or_default();
         if keys.is_empty() {
-            keys.push(new_key(1, now)?);
+            keys.push(Key { id: 1, secret: secret()? });
         }
         Ok(keys.clone())
-    }
-
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
-        let mut state = self.state()?;
-        let now = self.shared.clock.now();
-        let keys = state.keys.entry(used_for.as_str()).or_default();
-        let key = new_key(keys.first().map_or(1, |newest| newest.id + 1), now)?;
-        keys.insert(0, key.clone());
-        keys.truncate(keep.max(1) as usize);
-        Ok(key)
     }
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
@@ -225,8 +209,4 @@ impl KeyStore for MemoryStore {
         state.used.retain(|_, until| *until > now);
         Ok(state.used.insert(id, until).is_none())
     }
-}
-
-fn new_key(id: u32, created_at: Timestamp) -> Result<Key, StoreError> {
-    Ok(Key { id, secret: crate::refusal::secret()?, created_at })
 }

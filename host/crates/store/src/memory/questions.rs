@@ -47,6 +47,10 @@ impl State {
                 let live = self.live().filter(|task| owner.has(&task.owner));
                 live.map(|task| task.id).take(limit).collect()
             }
+            TaskQuestion::EndedJournals => {
+                let tasks = self.journals.by_task.keys().filter_map(|id| self.tasks.get(id));
+                first(tasks.filter(|task| !task.is_live()).map(|task| (task.updated_at, task)), limit)
+            }
         }
     }
 

@@ -86,29 +86,15 @@ pub(super) async fn insert(writing: &PostgresTransaction<'_>, lines: &Lines) -> 
     let row = log.next.fetch_add(1, Ordering::Relaxed);
     let name = format!("{}-{row}", log.name);
     let given: [&(dyn ToSql + Sync); 5] =
-        [&log.writer, &row, &name, &number(lines.stands_for()), &lines.as_bytes()];
+        [&log.writer, &row, &name, &number(lines.stands_for()), &lines.text().as_bytes()];
     writing.execute(INSERT, &given).await.map(drop)
 }
 
 #[async_trait]
 impl AuditStore for PostgresStore {
     fn note(&self, entry: Entry) {
-        let buffer = &self.state.audit;
-        if buffer.on
-            && let Some(body) = audit_lines::body_or_log(&entry)
-            && buffer.note(Instant::now(), body)
-        {
+        if self.state.audit.note(Instant::now(), &entry) {
             self.writer.queue.wake();
-        }
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        // An empty write also writes the buffered entries, and any write in progress ends before
-        // it.
-        if self.state.audit.was_used() {
-            self.writer.write((), |_, ()| Box::pin(async { Ok(()) })).await
-        } else {
-            Ok(())
         }
     }
 
@@ -130,6 +116,10 @@ impl AuditStore for PostgresStore {
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
+        if up_to == 0 && !self.state.audit.was_used() {
+            return Ok(());
+        }
+        // The same transaction writes the buffered entries, and any write in progress ends before it.
         let forgotten = self.writer.write(number(up_to), |writing, up_to| {
             Box::pin(async move { writing.execute(FORGET, &[&writing.state.log.writer, up_to]).await })
         });

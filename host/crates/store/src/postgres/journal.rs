@@ -1,7 +1,7 @@
 //! Journals in PostgreSQL. An append joins the transaction that other callers of this host share.
 
 use super::error::PostgresError;
-use super::rows::{count, get, number};
+use super::rows::{get, number};
 use super::transaction::{PostgresTransaction, sealed};
 use super::{PostgresStore, components};
 use crate::codec::CodecError;
@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use toolyard_task::journal::{Appended, Chunk, ChunkWrite, JournalHead, JournalStore};
 use toolyard_task::store::TaskStore as _;
-use toolyard_task::{Digest, Fence, Owner, StoreError, Task, TaskId};
+use toolyard_task::{Digest, Fence, StoreError, Task, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)
@@ -71,15 +71,9 @@ const CHUNKS: &str = "
 const MAX_CHUNKS: i64 = 4_096;
 
 const DROP_ENDED: &str = "
-    DELETE FROM journal WHERE task = (SELECT id FROM task WHERE id = $1 AND status > 2 FOR UPDATE)";
-const DROP: &str = "DELETE FROM journal WHERE task = (SELECT id FROM task WHERE id = $1 FOR UPDATE)";
-const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM journal";
-const BYTES_OF: &str = "
-    SELECT coalesce(sum(journal.bytes), 0)::bigint FROM task JOIN journal ON journal.task = task.id
-    WHERE task.owner = $1 AND task.status <= 2";
-const ENDED: &str = "
-    SELECT task.id, journal.bytes FROM journal JOIN task ON task.id = journal.task
-    WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT $1";
+    DELETE FROM journal WHERE task = (SELECT id FROM task WHERE id = $1 AND status > 2 FOR UPDATE) RETURNING bytes";
+const DROP: &str = "
+    DELETE FROM journal WHERE task = (SELECT id FROM task WHERE id = $1 FOR UPDATE) RETURNING bytes";
 
 /// Creates the journal of a new task that can resume.
 pub(super) async fn insert(writing: &PostgresTransaction<'_>, task: &Task) -> Result<(), PostgresError> {
@@ -140,14 +134,15 @@ impl JournalStore for PostgresStore {
         Ok(reader.chunks)
     }
 
-    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
-        if self.drop_by(DROP_ENDED, task).await? {
-            return Ok(true);
+    async fn drop_journal(&self, task: TaskId) -> Result<Option<u64>, StoreError> {
+        let dropped = self.drop_by(DROP_ENDED, task).await?;
+        if dropped.is_some() {
+            return Ok(dropped);
         }
         // A task that cannot resume never can again, so it may be read before the write.
         match self.read(task, None).await? {
             Some(read) if read.task.resume.is_none() => self.drop_by(DROP, task).await,
-            _ => Ok(false),
+            _ => Ok(None),
         }
     }
 
@@ -162,26 +157,14 @@ impl JournalStore for PostgresStore {
     async fn sweep_components(&self, keep: &[Digest]) -> Result<u32, StoreError> {
         components::sweep(self, keep).await
     }
-
-    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        count(&match of {
-            None => self.readers.rows(BYTES, &[]).await?,
-            Some(owner) => self.readers.rows(BYTES_OF, &[&owner.key().into_bytes()]).await?,
-        })
-    }
-
-    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        let rows = self.readers.rows(ENDED, &[&i64::from(limit)]).await?;
-        rows.iter().map(|row| Ok((TaskId(get(row, 0)?), get::<i64>(row, 1)?.unsigned_abs()))).collect()
-    }
 }
 
 impl PostgresStore {
-    async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<bool, StoreError> {
+    async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<Option<u64>, StoreError> {
         let dropped = self.writer.write_to(Some(task), task.0, move |writing, task| {
-            Box::pin(async move { writing.execute(sql, &[task]).await })
+            Box::pin(async move { writing.rows(sql, &[task]).await })
         });
-        Ok(dropped.await? > 0)
+        dropped.await?.first().map(|row| get(row, 0).map(i64::unsigned_abs)).transpose()
     }
 }
 

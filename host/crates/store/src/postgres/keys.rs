@@ -1,7 +1,7 @@
 //! Keys in PostgreSQL: all hosts sign with the same ones.
 
 use super::PostgresStore;
-use super::error::{PostgresError, closed};
+use super::error::PostgresError;
 use super::rows::get;
 use super::transaction::PostgresTransaction;
 use crate::codec::CodecError;
@@ -13,19 +13,12 @@ use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::wire::Timestamp;
 use uuid::Uuid;
 
-const READ: &str = "SELECT id, secret, created FROM key WHERE use = $1 ORDER BY id DESC";
+const READ: &str = "SELECT id, secret FROM key WHERE use = $1 ORDER BY id DESC";
 /// Only one host creates keys at a time.
 const TURN: &str = "LOCK TABLE turn_key IN SHARE UPDATE EXCLUSIVE MODE";
 pub(super) const FIRST: &str = "
     INSERT INTO key (use, id, secret, created)
     SELECT $1, 1, $2, engine_time() WHERE NOT EXISTS (SELECT 1 FROM key WHERE use = $1)";
-const NEXT: &str = "
-    INSERT INTO key (use, id, secret, created)
-    SELECT $1, coalesce((SELECT max(id) FROM key WHERE use = $1), 0) + 1, $2, engine_time()
-    RETURNING id, secret, created";
-const FORGET: &str = "
-    DELETE FROM key WHERE use = $1
-        AND id NOT IN (SELECT id FROM key WHERE use = $1 ORDER BY id DESC LIMIT $2)";
 const USE_UP: &str = "INSERT INTO used (id, until) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
 /// States that have expired. Other hosts may do this as well.
 const FORGET_USED: &str = "
@@ -49,19 +42,6 @@ impl KeyStore for PostgresStore {
         });
         made.await?;
         self.read_keys(used_for).await
-    }
-
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
-        let fresh = secret()?;
-        let rotated = self.writer.write(fresh, move |writing, fresh| {
-            Box::pin(async move {
-                writing.execute(TURN, &[]).await?;
-                let made = writing.rows(NEXT, &[&used_for.as_str(), &&fresh[..]]).await?;
-                writing.execute(FORGET, &[&used_for.as_str(), &i64::from(keep.max(1))]).await?;
-                Ok(made)
-            })
-        });
-        rotated.await?.first().ok_or_else(closed).and_then(key)
     }
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
@@ -89,6 +69,5 @@ fn key(row: &Row) -> Result<Key, StoreError> {
     Ok(Key {
         id: u32::try_from(id).map_err(|_| CodecError::Length(8))?,
         secret: secret.try_into().map_err(|_| CodecError::Length(secret.len()))?,
-        created_at: Timestamp(get(row, 2)?),
     })
 }

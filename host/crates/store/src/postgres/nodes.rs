@@ -16,7 +16,8 @@ const REGISTER: &str = "
 
 /// Also records that the host is dead, if it is, so that it stays dead.
 const RENEW: &str = "
-    UPDATE node SET dead = dead OR until <= now, until = CASE WHEN dead OR until <= now THEN until ELSE now + $2 END
+    UPDATE node SET dead = dead OR until <= now, until = CASE WHEN dead OR until <= now THEN until ELSE now + $2 END,
+        components = coalesce($3::text[], components)
     FROM (SELECT engine_time() AS now OFFSET 0) AS clock
     WHERE incarnation = $1 RETURNING NOT dead";
 
@@ -41,8 +42,6 @@ const DEAD: &str = "
         AND NOT EXISTS (SELECT 1 FROM node WHERE node.incarnation = holder.incarnation)
     ORDER BY incarnation";
 
-const ANNOUNCE: &str = "UPDATE node SET components = $2 WHERE incarnation = $1";
-
 const LIVING: &str = "
     SELECT incarnation, name, started, components FROM node
     WHERE NOT dead AND until > (SELECT engine_time()) ORDER BY incarnation";
@@ -58,7 +57,7 @@ impl NodeStore for PostgresStore {
         let mut mine = self.node.lock().await;
         let tenure = Tenure::Lease(self.lease);
         if let Some(incarnation) = *mine
-            && self.renewed(incarnation).await?
+            && self.renewed(incarnation, None).await?
         {
             return Ok(Registration { incarnation, tenure });
         }
@@ -73,16 +72,14 @@ impl NodeStore for PostgresStore {
         Ok(Registration { incarnation, tenure })
     }
 
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+    async fn renew(
+        &self,
+        incarnation: Incarnation,
+        components: Option<&[Digest]>,
+    ) -> Result<bool, StoreError> {
         let mine = *self.node.lock().await;
-        if mine == Some(incarnation) { self.renewed(incarnation).await } else { Ok(false) }
-    }
-
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        if *self.node.lock().await == Some(incarnation) {
-            self.node_write(RESIGN, incarnation).await?;
-        }
-        Ok(())
+        let components = components.map(|all| all.iter().map(|component| component.0.clone()).collect());
+        if mine == Some(incarnation) { self.renewed(incarnation, components).await } else { Ok(false) }
     }
 
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
@@ -94,15 +91,6 @@ impl NodeStore for PostgresStore {
         }
         let rows = self.readers.rows(DEAD, &[]).await?;
         rows.iter().map(incarnation).collect()
-    }
-
-    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
-        let components: Vec<String> = components.iter().map(|component| component.0.clone()).collect();
-        let node = (number(incarnation.0), components);
-        let written = self.writer.write(node, |writing, (incarnation, components)| {
-            Box::pin(async move { writing.execute(ANNOUNCE, &[incarnation, components]).await })
-        });
-        written.await.map(drop)
     }
 
     async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
@@ -119,6 +107,9 @@ impl NodeStore for PostgresStore {
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        if *self.node.lock().await == Some(incarnation) {
+            self.node_write(RESIGN, incarnation).await?;
+        }
         self.node_write(FORGET, incarnation).await
     }
 }
@@ -128,10 +119,14 @@ fn incarnation(row: &Row) -> Result<Incarnation, StoreError> {
 }
 
 impl PostgresStore {
-    async fn renewed(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
-        let node = (number(incarnation.0), self.lease_ms());
-        let renewed = self.writer.write(node, |writing, (incarnation, lease)| {
-            Box::pin(async move { writing.rows(RENEW, &[incarnation, lease]).await })
+    async fn renewed(
+        &self,
+        incarnation: Incarnation,
+        components: Option<Vec<String>>,
+    ) -> Result<bool, StoreError> {
+        let node = (number(incarnation.0), self.lease_ms(), components);
+        let renewed = self.writer.write(node, |writing, (incarnation, lease, components)| {
+            Box::pin(async move { writing.rows(RENEW, &[incarnation, lease, components]).await })
         });
         renewed.await?.first().map_or(Ok(false), |row| get(row, 0))
     }
@@ -150,11 +145,7 @@ impl PostgresStore {
     /// The host's last operation: it is forgotten, unless it leaves tasks behind.
     pub(super) async fn farewell(&self) {
         let Some(incarnation) = *self.node.lock().await else { return };
-        let left = async {
-            self.node_write(RESIGN, incarnation).await?;
-            self.node_write(FORGET, incarnation).await
-        };
-        if let Err(error) = left.await {
+        if let Err(error) = self.forget(incarnation).await {
             tracing::warn!(
                 event = "cluster.resign_failed", node = %incarnation,
                 error = &error as &dyn std::error::Error,

@@ -16,6 +16,9 @@ const HELD: &str = "
 const ASKING: &str = "SELECT id FROM task WHERE owner = $1 AND status = $2 ORDER BY created, id LIMIT $3";
 const LIVE: &str = "
     SELECT id FROM task WHERE (owner = $1 OR (owner >= $2 AND owner < $3)) AND status <= 2 LIMIT $4";
+const ENDED_JOURNALS: &str = "
+    SELECT task.id FROM journal JOIN task ON task.id = journal.task
+    WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT $1";
 
 /// Whether any parked task is due: the actual query writes, so it runs only if needed.
 const ANY_DUE: &str = "SELECT 1 FROM task WHERE wake <= (SELECT store_time($1)) LIMIT 1";
@@ -101,6 +104,7 @@ pub(super) async fn select(
             let [one, from, until] = keys(&owner);
             readers.rows(LIVE, &[&one, &from, &until, &limit]).await?
         }
+        TaskQuestion::EndedJournals => readers.rows(ENDED_JOURNALS, &[&limit]).await?,
     })
 }
 

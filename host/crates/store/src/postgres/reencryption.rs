@@ -15,7 +15,7 @@ use super::PostgresStore;
 use super::error::failed;
 use super::schema::sealed_with;
 use super::transaction::SEALED;
-use crate::encryption::{Column, HEAD, sealed_with as sealed_with_key};
+use crate::encryption::{Column, HEAD};
 use crate::key_id::KeyId;
 use crate::reencryption::{MAX_BYTES, MAX_TASKS, ReencryptionReport, Rekeying, SealWith, StoredValues};
 use crate::refusal::StoreRefusal;
@@ -199,12 +199,10 @@ impl ReencryptionWalk {
         let given: [&(dyn ToSql + Sync); 4] = [&after.0, &after.1, &MAX_EXAMINED, &(HEAD as i32)];
         let (rows, key) = (self.on.query(&statement, &given).await?, self.keys.to.key());
         let head = |row: &Row| {
-            let is_current = match table.column {
-                None => values(row, 3)?.are_sealed_with(key),
-                Some(_) => sealed_with_key(row.try_get(3)?) == key,
-            };
+            let position = (row.try_get(0)?, row.try_get(1)?);
+            let is_current = values(table, position, row, 3)?.are_sealed_with(key);
             let length = row.try_get::<_, i64>(2)?.unsigned_abs() as usize;
-            Ok(Head { position: (row.try_get(0)?, row.try_get(1)?), length, is_current })
+            Ok(Head { position, length, is_current })
         };
         rows.iter().map(head).collect()
     }
@@ -243,21 +241,13 @@ impl ReencryptionWalk {
         // A host may have written a row since it was examined.
         for row in step.query(table.values, &[&tasks, &numbers]).await? {
             let (task, number): Position = (row.try_get(0)?, row.try_get(1)?);
-            let (id, keys) = (TaskId(task), &self.keys);
-            match table.column {
-                None => {
-                    if let Some(new) = keys.values(id, values(&row, 2)?, &mut done) {
-                        let given: [&(dyn ToSql + Sync); 4] =
-                            [&task, &new.record, &new.arguments, &new.outcome];
-                        step.execute(&update, &given).await?;
-                    }
-                }
-                Some(column) => {
-                    if let Some(body) = keys.body(id, column(number), row.try_get(2)?, &mut done) {
-                        step.execute(&update, &[&task, &number, &body]).await?;
-                    }
-                }
-            }
+            let values = values(table, (task, number), &row, 2)?;
+            let Some(new) = self.keys.values(TaskId(task), values, &mut done) else { continue };
+            let [first, outcome] = &new.others;
+            match &new.record {
+                Some(record) => step.execute(&update, &[&task, record, first, outcome]).await?,
+                None => step.execute(&update, &[&task, &number, first]).await?,
+            };
         }
         step.commit().await?;
         Ok(done)
@@ -284,8 +274,10 @@ struct Head {
     is_current: bool,
 }
 
-/// The values of a task, or their heads, from this column on.
-fn values(row: &Row, at: usize) -> Result<StoredValues, Error> {
-    let (record, arguments) = (row.try_get(at)?, row.try_get(at + 1)?);
-    Ok(StoredValues { record, arguments, outcome: row.try_get(at + 2)? })
+/// The values of a row, or their heads, from the column `at` on.
+fn values(table: &SealedTable, (_, number): Position, row: &Row, at: usize) -> Result<StoredValues, Error> {
+    Ok(match table.column {
+        None => StoredValues::of_task(row.try_get(at)?, row.try_get(at + 1)?, row.try_get(at + 2)?),
+        Some(column) => StoredValues::of_body(column(number), row.try_get(at)?),
+    })
 }

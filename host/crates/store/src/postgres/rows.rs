@@ -7,7 +7,7 @@ use crate::codec::{self, Columns};
 use crate::encryption::Sealing;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
-use toolyard_task::erasure::{DataOwner, OwnerKeys};
+use toolyard_task::erasure::DataOwner;
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{StoreError, TaskId};
@@ -32,8 +32,7 @@ pub(super) fn number_of(status: TaskStatus) -> i16 {
 
 /// The keys of owners as the tables have them.
 pub(super) fn keys(of: &DataOwner) -> [Vec<u8>; 3] {
-    let OwnerKeys { one, from, until } = of.keys();
-    [one, from, until].map(String::into_bytes)
+    of.keys().map(String::into_bytes)
 }
 
 /// A summary, from the columns id, status, created, updated and record.

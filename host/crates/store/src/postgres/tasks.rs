@@ -21,8 +21,8 @@ use tokio_postgres::types::ToSql;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
-    TaskQuestion, TaskStore,
+    CommitStatus, CreateError, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
+    TaskStore, Total,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
@@ -73,24 +73,18 @@ const UPDATE_RECORDED: &str = concat!(
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
 
-const LIST: &str = "
-    SELECT id, status, created, updated, record FROM task
-    WHERE (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
-    ORDER BY created, id LIMIT $4";
-
-const LIST_OF: &str = "
-    SELECT id, status, created, updated, record FROM task
-    WHERE owner = $5 AND (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
-    ORDER BY created, id LIMIT $4";
-
 const PARKED: &str = "SELECT count(*) FROM task WHERE wake IS NOT NULL";
 /// The bytes kept for tasks. An index contains all values for the sums; with a counter for each owner, hosts would
 /// wait for each other's commits.
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task";
 const BYTES_OF: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM task WHERE owner = $1";
+const JOURNAL_BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM journal";
+const JOURNAL_BYTES_OF: &str = "
+    SELECT coalesce(sum(journal.bytes), 0)::bigint FROM task JOIN journal ON journal.task = task.id
+    WHERE task.owner = $1 AND task.status <= 2";
 /// The record of each task contains its owner.
 const LARGEST: &str = "
-    SELECT one.id, one.status, one.created, one.updated, one.record, most.sum FROM (
+    SELECT one.id, one.status, one.created, one.updated, one.record FROM (
         SELECT owner, sum(bytes)::bigint AS sum FROM task GROUP BY owner ORDER BY sum DESC LIMIT $1) AS most,
     LATERAL (SELECT id, status, created, updated, record FROM task WHERE owner = most.owner
         ORDER BY created, id LIMIT 1) AS one
@@ -109,9 +103,6 @@ const REMOVE: &str = "
 /// The longest span is stored in steps of this many milliseconds, so that changes of old tasks do
 /// not write it each time.
 const SPAN_STEP: i64 = 60_000;
-
-/// The smallest possible id.
-const FIRST: Uuid = Uuid::nil();
 
 #[async_trait]
 impl TaskStore for PostgresStore {
@@ -180,29 +171,12 @@ impl TaskStore for PostgresStore {
         rows.iter().map(|row| Ok((TaskId(get(row, 0)?), get::<i64>(row, 1)?.unsigned_abs()))).collect()
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        let (created, after) = match &query.after {
-            Some(after) => (after.created_at.0, after.id.0),
-            None => (i64::MIN, FIRST),
-        };
-        let (floor, limit) = (self.state.floor.get(), i64::from(query.limit));
-        let rows = match query.owner.as_ref().map(|owner| owner.key().into_bytes()) {
-            Some(owner) => self.readers.rows(LIST_OF, &[&created, &after, &floor, &limit, &owner]).await?,
-            None => self.readers.rows(LIST, &[&created, &after, &floor, &limit]).await?,
-        };
-        rows.iter().map(|row| summary(row, &self.sealing)).collect()
-    }
-
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
         search::search(&self.readers, query, self.state.floor.get(), &self.sealing).await
     }
 
     async fn select(&self, question: TaskQuestion, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         questions::select(self, question, limit).await
-    }
-
-    async fn count_parked(&self) -> Result<u64, StoreError> {
-        count(&self.readers.rows(PARKED, &[]).await?)
     }
 
     async fn remove(
@@ -229,21 +203,28 @@ impl TaskStore for PostgresStore {
         Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
     }
 
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        count(&match of.map(|owner| owner.key().into_bytes()) {
-            Some(owner) => self.readers.rows(BYTES_OF, &[&owner]).await?,
-            None => self.readers.rows(BYTES, &[]).await?,
-        })
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError> {
+        let (sql, owner) = match of {
+            Total::Bytes(None) => (BYTES, None),
+            Total::Bytes(Some(of)) => (BYTES_OF, Some(of.key().into_bytes())),
+            Total::JournalBytes(None) => (JOURNAL_BYTES, None),
+            Total::JournalBytes(Some(of)) => (JOURNAL_BYTES_OF, Some(of.key().into_bytes())),
+            Total::Parked => (PARKED, None),
+        };
+        let given: Vec<&(dyn ToSql + Sync)> =
+            owner.iter().map(|owner| owner as &(dyn ToSql + Sync)).collect();
+        count(&self.readers.rows(sql, &given).await?)
     }
 
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError> {
         let rows = self.readers.rows(LARGEST, &[&i64::from(limit)]).await?;
-        rows.iter().map(|row| Ok((summary(row, &self.sealing)?.owner, bytes_in(row)?))).collect()
+        rows.iter().map(|row| Ok(summary(row, &self.sealing)?.owner)).collect()
     }
 
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
         let rows = self.readers.rows(ENDED, &[&of.key().into_bytes(), &i64::from(limit)]).await?;
-        rows.iter().map(|row| Ok((summary(row, &self.sealing)?, bytes_in(row)?))).collect()
+        let ended = |row: &Row| Ok((summary(row, &self.sealing)?, get::<i64>(row, 5)?.unsigned_abs()));
+        rows.iter().map(ended).collect()
     }
 
     fn is_shared(&self) -> bool {
@@ -288,7 +269,7 @@ async fn create(
         &task.id.0,
         &new.owner,
         &task.session.as_ref().map(|session| session.as_str()),
-        &status(task),
+        &number_of(task.status()),
         &number(task.ttl_ms),
         &number(task.fence.incarnation.0),
         &number(task.version),
@@ -320,10 +301,6 @@ async fn create(
             Ok((timed(task.clone(), now, now), seq))
         }
     })
-}
-
-fn status(task: &Task) -> i16 {
-    number_of(task.status())
 }
 
 /// Returns the number of the row that was written; `None` if the change is stale.
@@ -373,11 +350,6 @@ pub(super) async fn remove(
     Ok(rows)
 }
 
-/// The number in the sixth column.
-fn bytes_in(row: &Row) -> Result<u64, StoreError> {
-    get(row, 5).map(i64::unsigned_abs)
-}
-
 /// Records how long after its creation a task changed. Searches rely on the stored span being at
 /// least as long as any that ever occurred; it never shrinks, so the value remembered here never
 /// exceeds it.
@@ -386,7 +358,7 @@ async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Pos
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;
         // If this transaction fails, the next attempt must write it again.
-        writing.after_commit(longer);
+        writing.longest.fetch_max(longer, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use deadpool_postgres::ClientWrapper;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -66,7 +66,7 @@ pub(super) struct PostgresTransaction<'a> {
     pub(super) timeline: Mutex<TimelineRows>,
     /// The tasks that it changes.
     pub(super) changed: Mutex<Vec<TaskId>>,
-    /// The longest span that it has written.
+    /// The longest span that it has written, on which others may rely after the commit.
     pub(super) longest: AtomicI64,
 }
 
@@ -110,11 +110,6 @@ impl PostgresTransaction<'_> {
     /// Adds to the rows of timelines. The transaction must have locked their tasks.
     pub(super) fn timeline(&self, add: impl FnOnce(&mut TimelineRows)) {
         add(&mut self.timeline.lock());
-    }
-
-    /// Records that the transaction wrote this span, which others may rely on after the commit.
-    pub(super) fn after_commit(&self, longest: i64) {
-        self.longest.fetch_max(longest, Ordering::Relaxed);
     }
 
     /// Records that the transaction changes this task.

@@ -53,7 +53,7 @@ pub(super) fn notes(
 /// Writes the row of a transaction, if it has any entries.
 pub(super) fn insert(on: &Connection, lines: &Lines) -> Result<(), SqliteError> {
     if !lines.is_empty() {
-        rows::execute(on, INSERT, params![number(lines.stands_for()), lines.as_bytes()])?;
+        rows::execute(on, INSERT, params![number(lines.stands_for()), lines.text().as_bytes()])?;
     }
     Ok(())
 }
@@ -61,19 +61,9 @@ pub(super) fn insert(on: &Connection, lines: &Lines) -> Result<(), SqliteError> 
 #[async_trait]
 impl AuditStore for SqliteStore {
     fn note(&self, entry: Entry) {
-        let buffer = &self.state.audit;
-        if buffer.on
-            && let Some(body) = audit_lines::body_or_log(&entry)
-            && buffer.note(self.state.clock.now(), body)
-        {
+        if self.state.audit.note(self.state.clock.now(), &entry) {
             self.writer.queue.wake();
         }
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        // An empty write also writes the buffered entries, and any write in progress ends before
-        // it.
-        if self.state.audit.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
@@ -81,6 +71,10 @@ impl AuditStore for SqliteStore {
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
+        if up_to == 0 && !self.state.audit.was_used() {
+            return Ok(());
+        }
+        // The same transaction writes the buffered entries, and any write in progress ends before it.
         let operation = move |writing: &mut SqliteTransaction<'_>| {
             writing.execute(FORGET, params![number(up_to)]).map(drop)
         };

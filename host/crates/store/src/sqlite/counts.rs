@@ -4,6 +4,7 @@
 //! data_version` shows.
 
 use crate::key_id::KeyId;
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
 
@@ -29,13 +30,6 @@ pub(super) struct LiveTasks {
     pub parked: u32,
 }
 
-/// A change of the number of live tasks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct LiveChange {
-    pub live: i32,
-    pub parked: i32,
-}
-
 /// The counts as of the writer's open transaction.
 #[derive(Default)]
 pub(super) struct Counts {
@@ -55,13 +49,8 @@ impl Counts {
 
     /// The total number of live tasks.
     pub(super) fn live(&mut self, on: &Connection) -> rusqlite::Result<u32> {
-        if let Some(count) = self.live {
-            return Ok(count);
-        }
         let sql = "SELECT count(*) FROM task INDEXED BY live_task_by_incarnation WHERE status <= 2";
-        let count = on.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-        self.live = Some(count);
-        Ok(count)
+        known(&mut self.live, on, sql)
     }
 
     /// The numbers of live tasks of an owner.
@@ -83,22 +72,13 @@ impl Counts {
 
     /// The total number of sessions.
     pub(super) fn sessions(&mut self, on: &Connection) -> rusqlite::Result<u32> {
-        if let Some(count) = self.sessions {
-            return Ok(count);
-        }
-        let count = on.prepare_cached("SELECT count(*) FROM session")?.query_row([], |row| row.get(0))?;
-        self.sessions = Some(count);
-        Ok(count)
+        known(&mut self.sessions, on, "SELECT count(*) FROM session")
     }
 
     /// Records how long after its creation a task changed. Searches rely on the stored span being
     /// at least as long as any that ever occurred.
     pub(super) fn spanned(&mut self, on: &Connection, span: i64) -> rusqlite::Result<()> {
-        let longest = match self.longest {
-            Some(longest) => longest,
-            None => on.prepare_cached(SPAN)?.query_row([], |row| row.get(0))?,
-        };
-        self.longest = Some(longest);
+        let longest = known(&mut self.longest, on, SPAN)?;
         if span > longest {
             let longer = span.saturating_add(SPAN_STEP - 1) / SPAN_STEP * SPAN_STEP;
             on.prepare_cached(LONGER)?.execute(params![longer.max(span)])?;
@@ -119,14 +99,14 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts a change of the live tasks of this owner.
-    pub(super) fn live_changed(&mut self, owner: &str, by: LiveChange) {
+    /// Counts so many more live tasks of this owner, and so many more parked ones among them.
+    pub(super) fn live_changed(&mut self, owner: &str, live: i32, parked: i32) {
         if let Some(count) = &mut self.live {
-            *count = count.saturating_add_signed(by.live);
+            *count = count.saturating_add_signed(live);
         }
         if let Some(count) = self.live_of.get_mut(owner) {
-            count.live = count.live.saturating_add_signed(by.live);
-            count.parked = count.parked.saturating_add_signed(by.parked);
+            count.live = count.live.saturating_add_signed(live);
+            count.parked = count.parked.saturating_add_signed(parked);
         }
     }
 
@@ -135,5 +115,13 @@ impl Counts {
         if let Some(count) = &mut self.sessions {
             *count = count.saturating_add_signed(by);
         }
+    }
+}
+
+/// The known number, or the answer of this query, which is known from then on.
+fn known<T: FromSql + Copy>(number: &mut Option<T>, on: &Connection, sql: &str) -> rusqlite::Result<T> {
+    match *number {
+        Some(number) => Ok(number),
+        None => Ok(*number.insert(on.prepare_cached(sql)?.query_row([], |row| row.get(0))?)),
     }
 }

@@ -11,7 +11,7 @@ use crate::reencryption::MAX_TASKS;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use toolyard_task::audit::{By, Entry};
-use toolyard_task::erasure::{DataOwner, Erasure, Holdings, OwnerKeys};
+use toolyard_task::erasure::{DataOwner, Erasure, Holdings};
 use toolyard_task::store::Removable;
 use toolyard_task::{StoreError, TaskId};
 
@@ -37,7 +37,7 @@ const SESSION: &str = "DELETE FROM session WHERE id = ?1";
 #[async_trait]
 impl Erasure for SqliteStore {
     async fn holdings(&self, of: &DataOwner) -> Result<Holdings, StoreError> {
-        let (OwnerKeys { one, from, until }, name) = (of.keys(), of.short_name());
+        let ([one, from, until], name) = (of.keys(), of.short_name());
         let operation = move |on: &Connection| {
             let held = rows::first(on, HELD, params![one, from, until, name], |row| {
                 let count = |column| row.get(column).map(i64::unsigned_abs);
@@ -58,7 +58,7 @@ impl Erasure for SqliteStore {
 #[async_trait]
 impl ErasureDatabase for SqliteStore {
     async fn ended_tasks(&self, of: &DataOwner) -> Result<Vec<(TaskId, i64)>, StoreError> {
-        let OwnerKeys { one, from, until } = of.keys();
+        let [one, from, until] = of.keys();
         let ended = |row: &Row<'_>| Ok((id(row, 0)?, row.get(1)?));
         let operation =
             move |on: &Connection| rows::all(on, ENDED, params![one, from, until, MAX_TASKS as i64], ended);
@@ -85,7 +85,7 @@ fn remove(
     of: &DataOwner,
     rows: &ErasedRows,
 ) -> Result<Holdings, SqliteError> {
-    let OwnerKeys { one, from, until } = of.keys();
+    let [one, from, until] = of.keys();
     let mut erased = Holdings::default();
     match rows {
         ErasedRows::Tasks(ids) => {

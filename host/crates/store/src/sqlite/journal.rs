@@ -2,7 +2,7 @@
 
 use super::blocking::blocking;
 use super::error::SqliteError;
-use super::rows::{self, id};
+use super::rows;
 use super::transaction::SqliteTransaction;
 use super::{SqliteStore, components};
 use crate::encryption::Sealing;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, Row, params};
 use toolyard_task::journal::{Appended, Chunk, ChunkWrite, JournalHead, JournalStore};
 use toolyard_task::store::TaskStore as _;
-use toolyard_task::{Digest, Fence, Owner, StoreError, TaskId};
+use toolyard_task::{Digest, Fence, StoreError, TaskId};
 
 const INSERT: &str = "
     INSERT INTO journal (task, incarnation, attempt, first, next, entries, bytes, component)
@@ -47,15 +47,8 @@ const CHUNKS: &str = "
     WHERE journal.task = (SELECT seq FROM task WHERE id = ?1) ORDER BY journal_chunk.number";
 
 const DROP_ENDED: &str = "
-    DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1 AND status > 2)";
-const DROP: &str = "DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1)";
-const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM journal";
-const BYTES_OF: &str = "
-    SELECT coalesce(sum(journal.bytes), 0) FROM task JOIN journal ON journal.task = task.seq
-    WHERE task.owner = ?1 AND task.status <= 2";
-const ENDED: &str = "
-    SELECT task.id, journal.bytes FROM journal JOIN task ON task.seq = journal.task
-    WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT ?1";
+    DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1 AND status > 2) RETURNING bytes";
+const DROP: &str = "DELETE FROM journal WHERE task = (SELECT seq FROM task WHERE id = ?1) RETURNING bytes";
 
 /// Creates the journal of a new task, in the row `seq`.
 pub(super) fn insert(
@@ -129,14 +122,15 @@ impl JournalStore for SqliteStore {
         self.readers.read(move |on| chunks(on, &sealing, task, from, max_bytes)).await
     }
 
-    async fn drop_journal(&self, task: TaskId) -> Result<bool, StoreError> {
-        if self.drop_by(DROP_ENDED, task).await? {
-            return Ok(true);
+    async fn drop_journal(&self, task: TaskId) -> Result<Option<u64>, StoreError> {
+        let dropped = self.drop_by(DROP_ENDED, task).await?;
+        if dropped.is_some() {
+            return Ok(dropped);
         }
         // A task that cannot resume never can again, so it may be read before the write.
         match self.read(task, None).await? {
             Some(read) if read.task.resume.is_none() => self.drop_by(DROP, task).await,
-            _ => Ok(false),
+            _ => Ok(None),
         }
     }
 
@@ -154,26 +148,13 @@ impl JournalStore for SqliteStore {
         let (components, keep, now) = (self.components.clone(), keep.to_vec(), self.state.clock.now());
         self.readers.read(move |on| components::sweep(on, &components, &keep, now)).await
     }
-
-    async fn journal_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        let owner = of.map(Owner::key);
-        let operation = move |on: &Connection| match owner {
-            None => rows::count(on, BYTES, []),
-            Some(owner) => rows::count(on, BYTES_OF, [owner]),
-        };
-        self.readers.read(operation).await
-    }
-
-    async fn ended_journals(&self, limit: u32) -> Result<Vec<(TaskId, u64)>, StoreError> {
-        let ended = |row: &Row<'_>| Ok((id(row, 0)?, row.get::<_, i64>(1)?.unsigned_abs()));
-        self.readers.read(move |on| rows::all(on, ENDED, params![limit], ended)).await
-    }
 }
 
 impl SqliteStore {
-    async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<bool, StoreError> {
+    async fn drop_by(&self, sql: &'static str, task: TaskId) -> Result<Option<u64>, StoreError> {
+        let bytes = |row: &Row<'_>| Ok(row.get::<_, i64>(0)?.unsigned_abs());
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            Ok(writing.execute(sql, params![task.0.as_bytes()])? > 0)
+            rows::first(writing.on, sql, params![task.0.as_bytes()], bytes)
         };
         self.writer.write(operation).await
     }

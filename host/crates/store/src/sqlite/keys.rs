@@ -12,12 +12,10 @@ use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::wire::Timestamp;
 use uuid::Uuid;
 
-const READ: &str = "SELECT id, secret, created FROM key WHERE use = ?1 ORDER BY id DESC";
-const INSERT: &str = "INSERT INTO key (use, id, secret, created) VALUES (?1, ?2, ?3, ?4)";
-const NEWEST: &str = "SELECT coalesce(max(id), 0) FROM key WHERE use = ?1";
-const FORGET: &str = "
-    DELETE FROM key WHERE use = ?1
-    AND id NOT IN (SELECT id FROM key WHERE use = ?1 ORDER BY id DESC LIMIT ?2)";
+const READ: &str = "SELECT id, secret FROM key WHERE use = ?1 ORDER BY id DESC";
+const FIRST: &str = "
+    INSERT INTO key (use, id, secret, created)
+    SELECT ?1, 1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM key WHERE use = ?1)";
 
 const USE_UP: &str = "INSERT OR IGNORE INTO used (id, until) VALUES (?1, ?2)";
 const FORGET_USED: &str = "DELETE FROM used WHERE until <= ?1";
@@ -31,20 +29,10 @@ impl KeyStore for SqliteStore {
         }
         let fresh = secret()?;
         // Another caller or process may have been faster; then its key is used.
-        let operation = move |writing: &mut SqliteTransaction<'_>| match newest(writing.on, used_for)? {
-            0 => insert(writing, used_for, 1, fresh).map(drop),
-            _ => Ok(()),
-        };
-        self.writer.write(operation).await?;
-        self.readers.read(move |on| read(on, used_for)).await
-    }
-
-    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
-        let fresh = secret()?;
         let operation = move |writing: &mut SqliteTransaction<'_>| {
-            let key = insert(writing, used_for, newest(writing.on, used_for)? + 1, fresh)?;
-            writing.execute(FORGET, params![used_for.as_str(), keep.max(1)])?;
-            Ok(key)
+            let now = writing.clock.now();
+            writing.execute(FIRST, params![used_for.as_str(), fresh.as_slice(), now.0])?;
+            read(writing.on, used_for)
         };
         self.writer.write(operation).await
     }
@@ -74,21 +62,6 @@ fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, SqliteError> {
     rows::all(on, READ, [used_for.as_str()], |row| {
         let secret = rows::blob(row, 1)?;
         let secret = secret.try_into().map_err(|_| CodecError::Length(secret.len()))?;
-        Ok(Key { id: row.get(0)?, secret, created_at: Timestamp(row.get(2)?) })
+        Ok(Key { id: row.get(0)?, secret })
     })
-}
-
-fn newest(on: &Connection, used_for: KeyUse) -> Result<u32, SqliteError> {
-    rows::only(on, NEWEST, params![used_for.as_str()])
-}
-
-fn insert(
-    writing: &SqliteTransaction<'_>,
-    used_for: KeyUse,
-    id: u32,
-    secret: [u8; 32],
-) -> Result<Key, SqliteError> {
-    let created_at = writing.clock.now();
-    writing.execute(INSERT, params![used_for.as_str(), id, secret.as_slice(), created_at.0])?;
-    Ok(Key { id, secret, created_at })
 }

@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolyard_task::node::{NodeStore, Registration, Tenure};
-use toolyard_task::{Incarnation, StoreError};
+use toolyard_task::{Digest, Incarnation, StoreError};
 
 const INSERT: &str = "INSERT INTO node (pid, started) VALUES (?1, ?2)";
 const KNOWN: &str = "SELECT 1 FROM node WHERE incarnation = ?1";
@@ -84,7 +84,7 @@ impl NodeStore for SqliteStore {
 
     /// The lock holds as long as the process runs, unless its file or its row was removed: then
     /// other processes consider this host dead.
-    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+    async fn renew(&self, incarnation: Incarnation, _: Option<&[Digest]>) -> Result<bool, StoreError> {
         let mut mine = self.node.lock().await;
         let Some(node) = mine.clone().filter(|node| node.incarnation == incarnation) else {
             return Ok(false);
@@ -101,17 +101,6 @@ impl NodeStore for SqliteStore {
         Ok(holds)
     }
 
-    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
-        // This process keeps the number until it ends, so that the host is forgotten if it leaves
-        // no tasks.
-        if let Some(node) = &*self.node.lock().await
-            && node.incarnation == incarnation
-        {
-            node.release();
-        }
-        Ok(())
-    }
-
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         let mine = self.node.lock().await.as_ref().filter(|node| node.is_held()).map(|node| node.incarnation);
         let folder = self.nodes.clone();
@@ -124,6 +113,13 @@ impl NodeStore for SqliteStore {
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        // This process keeps the number until it ends, so that the host is forgotten if it leaves
+        // no tasks.
+        if let Some(node) = &*self.node.lock().await
+            && node.incarnation == incarnation
+        {
+            node.release();
+        }
         let folder = self.nodes.clone();
         self.writer
             .write(move |writing| {

@@ -22,39 +22,45 @@ use toolyard_task::StoreError;
 const MARK: &str = "UPDATE seal SET leaving = (key IS NOT ?1)";
 const TAKE_OUT: &str = "DELETE FROM seal WHERE leaving = 1";
 const OTHERS: &str = "SELECT key FROM seal WHERE key IS NOT ?1 ORDER BY key";
-const NEXT: &str = "
-    SELECT seq, id, record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome,
-        arguments IS NULL
-    FROM task WHERE seq > ?1 ORDER BY seq";
-const UPDATE: &str = "UPDATE task SET record = ?2, arguments = ?3, outcome = ?4 WHERE seq = ?1";
 const UPDATE_LONG: &str = "UPDATE arguments SET body = ?2 WHERE task = ?1";
 
 /// The position of a row in its table.
 type Position = (i64, i64);
 
-/// A table with sealed bodies of tasks.
-struct BodyTable {
-    /// Selects the position, the body and the id of the task.
+/// A table with sealed values of tasks.
+struct SealedTable {
+    /// Selects the position of the next rows, the id of their task, and their values.
     next: &'static str,
     update: &'static str,
-    column: fn(i64) -> Column,
+    /// The column of a body with this number; `None` for the table of tasks.
+    column: Option<fn(i64) -> Column>,
 }
 
-const EVENTS: BodyTable = BodyTable {
+/// The second number of a position says here whether the arguments are in their own table.
+const TASKS: SealedTable = SealedTable {
     next: "
-        SELECT event.task, event.seq, event.body, task.id FROM run_event AS event JOIN task ON task.seq = event.task
+        SELECT seq, arguments IS NULL, id, record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)),
+            outcome
+        FROM task WHERE seq > ?1 ORDER BY seq LIMIT ?3",
+    update: "UPDATE task SET record = ?2, arguments = ?3, outcome = ?4 WHERE seq = ?1",
+    column: None,
+};
+
+const EVENTS: SealedTable = SealedTable {
+    next: "
+        SELECT event.task, event.seq, task.id, event.body FROM run_event AS event JOIN task ON task.seq = event.task
         WHERE (event.task, event.seq) > (?1, ?2) ORDER BY event.task, event.seq LIMIT ?3",
     update: "UPDATE run_event SET body = ?3 WHERE task = ?1 AND seq = ?2",
-    column: |_| Column::Event,
+    column: Some(|_| Column::Event),
 };
 
 /// The number of a chunk follows from its row, so ?2 selects nothing.
-const CHUNKS: BodyTable = BodyTable {
+const CHUNKS: SealedTable = SealedTable {
     next: "
-        SELECT chunk.seq, chunk.number, chunk.body, task.id FROM journal_chunk AS chunk JOIN task ON task.seq = chunk.task
+        SELECT chunk.seq, chunk.number, task.id, chunk.body FROM journal_chunk AS chunk JOIN task ON task.seq = chunk.task
         WHERE chunk.seq > ?1 ORDER BY chunk.seq LIMIT ?3",
     update: "UPDATE journal_chunk SET body = ?3 WHERE seq = ?1 AND number = ?2",
-    column: |number| Column::Journal { number: u32::try_from(number).unwrap_or(u32::MAX) },
+    column: Some(|number| Column::Journal { number: u32::try_from(number).unwrap_or(u32::MAX) }),
 };
 
 /// The most bodies that one transaction examines.
@@ -77,20 +83,11 @@ pub(super) async fn reseal(
     };
     store.writer.write(mark).await?;
     let mut done = ReencryptionReport::default();
-    let steps: [Step; 3] = [
-        step_tasks,
-        |writing, after, keys, done| step_bodies(writing, &EVENTS, after, keys, done),
-        |writing, after, keys, done| step_bodies(writing, &CHUNKS, after, keys, done),
-    ];
-    for step in steps {
+    for table in [&TASKS, &EVENTS, &CHUNKS] {
         let mut after = Some((i64::MIN, i64::MIN));
         while let Some(position) = after {
             let keys = keys.clone();
-            let step = move |writing: &mut SqliteTransaction<'_>| {
-                let mut report = ReencryptionReport::default();
-                let last = step(writing, position, &keys, &mut report)?;
-                Ok((last, report))
-            };
+            let step = move |writing: &mut SqliteTransaction<'_>| step(writing, table, position, &keys);
             let (last, report) = store.writer.write(step).await?;
             after = last;
             done.add(report);
@@ -131,83 +128,56 @@ fn vacuum(path: &Path, busy: Duration) -> Result<(), SqliteError> {
     }
 }
 
-/// The rows after this position, in one transaction. Returns the last one that was examined; `None` at the end of the
-/// table.
-type Step = fn(
-    &mut SqliteTransaction<'_>,
-    Position,
-    &Rekeying,
-    &mut ReencryptionReport,
-) -> Result<Option<Position>, SqliteError>;
-
-fn step_tasks(
+/// Writes the rows after this position that do not have the new form. Returns the last row that was examined; `None` at
+/// the end of the table.
+fn step(
     writing: &mut SqliteTransaction<'_>,
-    (after, _): Position,
-    keys: &Rekeying,
-    done: &mut ReencryptionReport,
-) -> Result<Option<Position>, SqliteError> {
-    let (mut found, mut bytes) = (Vec::new(), 0);
-    let mut next = writing.on.prepare_cached(NEXT)?;
-    let mut rows = next.query(params![after])?;
-    while found.len() < MAX_TASKS
-        && bytes < MAX_BYTES
-        && let Some(row) = rows.next()?
-    {
-        let values = StoredValues { record: row.get(2)?, arguments: row.get(3)?, outcome: row.get(4)? };
-        bytes += values.length();
-        found.push((row.get::<_, i64>(0)?, id(row, 1)?, row.get(5)?, values));
-    }
-    // No row may change while the walk reads it.
-    drop(rows);
-    let last = found.last().map(|(seq, ..)| (*seq, 0));
-    for (seq, id, apart, values) in found {
-        done.seen += 1;
-        if let Some(values) = keys.values(id, values, done) {
-            write(writing, seq, apart, values)?;
-            writing.counts.sealed(writing.on, keys.to.key())?;
-        }
-    }
-    Ok(last)
-}
-
-fn step_bodies(
-    writing: &mut SqliteTransaction<'_>,
-    table: &BodyTable,
+    table: &SealedTable,
     after: Position,
     keys: &Rekeying,
-    done: &mut ReencryptionReport,
-) -> Result<Option<Position>, SqliteError> {
+) -> Result<(Option<Position>, ReencryptionReport), SqliteError> {
+    let most = if table.column.is_none() { MAX_TASKS as i64 } else { MAX_BODIES };
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut next = writing.on.prepare_cached(table.next)?;
-    let mut rows = next.query(params![after.0, after.1, MAX_BODIES])?;
+    let mut rows = next.query(params![after.0, after.1, most])?;
     while bytes < MAX_BYTES
         && let Some(row) = rows.next()?
     {
-        let body: Vec<u8> = row.get(2)?;
-        bytes += body.len();
-        found.push(((row.get(0)?, row.get(1)?), id(row, 3)?, body));
+        let position: Position = (row.get(0)?, row.get(1)?);
+        let values = match table.column {
+            None => StoredValues::of_task(row.get(3)?, row.get(4)?, row.get(5)?),
+            Some(column) => StoredValues::of_body(column(position.1), row.get(3)?),
+        };
+        bytes += values.length();
+        found.push((position, id(row, 2)?, values));
     }
-    // As above.
+    // No row may change while the walk reads it.
     drop(rows);
     let last = found.last().map(|(position, ..)| *position);
-    for (position, id, body) in found {
-        if let Some(body) = keys.body(id, (table.column)(position.1), body, done) {
-            writing.execute(table.update, params![position.0, position.1, body])?;
+    let mut done = ReencryptionReport::default();
+    for (position, id, values) in found {
+        done.seen += u64::from(table.column.is_none());
+        if let Some(values) = keys.values(id, values, &mut done) {
+            write(writing, table, position, values)?;
             writing.counts.sealed(writing.on, keys.to.key())?;
         }
     }
-    Ok(last)
+    Ok((last, done))
 }
 
-/// Arguments stay in their current table.
 fn write(
     writing: &SqliteTransaction<'_>,
-    seq: i64,
-    apart: bool,
+    table: &SealedTable,
+    (seq, number): Position,
     values: StoredValues,
 ) -> Result<(), SqliteError> {
-    let (long, short) = if apart { (values.arguments, None) } else { (None, values.arguments) };
-    writing.execute(UPDATE, params![seq, values.record, short, values.outcome])?;
+    let StoredValues { record, others: [first, outcome], .. } = values;
+    if table.column.is_some() {
+        return writing.execute(table.update, params![seq, number, first]).map(drop);
+    }
+    // Arguments stay in their current table.
+    let (long, short) = if number == 0 { (None, first) } else { (first, None) };
+    writing.execute(table.update, params![seq, record, short, outcome])?;
     if let Some(long) = long {
         writing.execute(UPDATE_LONG, params![seq, long])?;
     }

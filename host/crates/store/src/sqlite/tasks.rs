@@ -1,6 +1,6 @@
 //! Tasks in SQLite.
 
-use super::counts::{LiveChange, LiveTasks};
+use super::counts::LiveTasks;
 use super::error::SqliteError;
 use super::rows::{self, ids, number, summary, task};
 use super::transaction::SqliteTransaction;
@@ -13,17 +13,16 @@ use crate::refusal::StoreRefusal;
 use crate::task_encoding::{EncodedTask, bytes_of};
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use toolyard_task::audit::Entry;
-use toolyard_task::erasure::OwnerKeys;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, Records, Removable,
-    TaskQuestion, TaskStore,
+    CommitStatus, CreateError, Hints, Quota, QuotaScope, ReadTask, Records, Removable, TaskQuestion,
+    TaskStore, Total,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::timeline::RunRecord;
-use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Owner, StoreError, TaskId};
 
 /// Longer arguments have their own table. Up to this length a row still fits into its page, and a
@@ -59,16 +58,6 @@ const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3, wake = ?4
 
 // The index is named, since without statistics the planner might choose another
 // one and sort.
-const LIST: &str = "
-    SELECT id, status, created, updated, record FROM task INDEXED BY task_by_created
-    WHERE (created, id) > (?1, ?2) AND (status <= 2 OR due > ?3)
-    ORDER BY created, id LIMIT ?4";
-
-const LIST_OF: &str = "
-    SELECT id, status, created, updated, record FROM task INDEXED BY task_by_owner_created
-    WHERE owner = ?5 AND (created, id) > (?1, ?2) AND (status <= 2 OR due > ?3)
-    ORDER BY created, id LIMIT ?4";
-
 const DUE: &str = "SELECT id FROM task INDEXED BY task_by_due WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
 
 const HELD: &str = "
@@ -94,15 +83,22 @@ const PARKED: &str = "SELECT count(*) FROM task INDEXED BY parked_task WHERE wak
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated";
 const BYTES_OF: &str =
     "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated WHERE owner = ?1";
+const JOURNAL_BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM journal";
+const JOURNAL_BYTES_OF: &str = "
+    SELECT coalesce(sum(journal.bytes), 0) FROM task JOIN journal ON journal.task = task.seq
+    WHERE task.owner = ?1 AND task.status <= 2";
 /// The record of each task contains its owner.
 const LARGEST: &str = "
-    SELECT task.id, status, created, updated, record, sum FROM (
+    SELECT task.id, status, created, updated, record FROM (
         SELECT owner, sum(bytes) AS sum, min(id) AS id FROM task INDEXED BY task_by_owner_updated
         GROUP BY owner ORDER BY sum DESC LIMIT ?1) AS most
     JOIN task ON task.id = most.id ORDER BY sum DESC";
 const ENDED: &str = "
     SELECT id, status, created, updated, record, bytes FROM task INDEXED BY task_by_owner_updated
     WHERE owner = ?1 AND status > 2 ORDER BY updated, id LIMIT ?2";
+const ENDED_JOURNALS: &str = "
+    SELECT task.id FROM journal JOIN task ON task.seq = journal.task
+    WHERE task.status > 2 ORDER BY task.updated, task.id LIMIT ?1";
 
 const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?2";
 
@@ -166,12 +162,6 @@ impl TaskStore for SqliteStore {
         Ok(committed)
     }
 
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
-        let query = query.clone();
-        let (now, sealing) = (self.state.clock.now(), self.sealing.clone());
-        self.readers.read(move |on| list(on, &query, now, &sealing)).await
-    }
-
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
         let query = query.clone();
         let (now, sealing) = (self.state.clock.now(), self.sealing.clone());
@@ -189,15 +179,12 @@ impl TaskStore for SqliteStore {
                 ids(on, ASKING, params![owner.key(), codec::status(TaskStatus::InputRequired), limit])
             }
             TaskQuestion::LiveOf(owner) => {
-                let OwnerKeys { one, from, until } = owner.keys();
+                let [one, from, until] = owner.keys();
                 ids(on, LIVE, params![one, from, until, limit])
             }
+            TaskQuestion::EndedJournals => ids(on, ENDED_JOURNALS, params![limit]),
         };
         self.readers.read(operation).await
-    }
-
-    async fn count_parked(&self) -> Result<u64, StoreError> {
-        self.readers.read(|on| rows::count(on, PARKED, [])).await
     }
 
     async fn remove(
@@ -221,24 +208,27 @@ impl TaskStore for SqliteStore {
         self.writer.write(operation).await
     }
 
-    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
-        let of = of.map(Owner::key);
-        let operation = move |on: &Connection| match of {
-            Some(of) => rows::count(on, BYTES_OF, [of]),
-            None => rows::count(on, BYTES, []),
+    async fn total(&self, of: Total<'_>) -> Result<u64, StoreError> {
+        let (sql, owner) = match of {
+            Total::Bytes(None) => (BYTES, None),
+            Total::Bytes(Some(of)) => (BYTES_OF, Some(of.key())),
+            Total::JournalBytes(None) => (JOURNAL_BYTES, None),
+            Total::JournalBytes(Some(of)) => (JOURNAL_BYTES_OF, Some(of.key())),
+            Total::Parked => (PARKED, None),
         };
-        self.readers.read(operation).await
+        self.readers.read(move |on| rows::count(on, sql, params_from_iter(owner))).await
     }
 
-    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<Owner>, StoreError> {
         let sealing = self.sealing.clone();
-        let largest = self.readers.read(move |on| with_bytes(on, LARGEST, params![limit], &sealing)).await?;
-        Ok(largest.into_iter().map(|(task, bytes)| (task.owner, bytes)).collect())
+        let owner = move |row: &Row<'_>| Ok(summary(row, &sealing)?.owner);
+        self.readers.read(move |on| rows::all(on, LARGEST, params![limit], owner)).await
     }
 
     async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
         let (of, sealing) = (of.key(), self.sealing.clone());
-        self.readers.read(move |on| with_bytes(on, ENDED, params![of, limit], &sealing)).await
+        let ended = move |row: &Row<'_>| Ok((summary(row, &sealing)?, row.get::<_, i64>(5)?.unsigned_abs()));
+        self.readers.read(move |on| rows::all(on, ENDED, params![of, limit], ended)).await
     }
 
     fn hints(&self) -> Box<dyn Hints> {
@@ -296,7 +286,7 @@ impl NewTask {
         }
         if task.is_live() {
             let parked = i32::from(codec::wake(task).is_some());
-            writing.counts.live_changed(&self.owner, LiveChange { live: 1, parked });
+            writing.counts.live_changed(&self.owner, 1, parked);
         }
         writing.counts.sealed(writing.on, self.sealing.key())?;
         Ok(seq)
@@ -357,36 +347,9 @@ fn write(
         journal::append_last(writing, seq, last)?;
     }
     if let Some(owner) = owner {
-        writing.counts.live_changed(&owner, LiveChange { live, parked });
+        writing.counts.live_changed(&owner, live, parked);
     }
     Ok(Some(seq))
-}
-
-fn list(
-    on: &Connection,
-    query: &ListQuery,
-    now: Timestamp,
-    sealing: &Sealing,
-) -> Result<Vec<Summary>, SqliteError> {
-    let (created, after) = match &query.after {
-        Some(after) => (after.created_at.0, &after.id.0.as_bytes()[..]),
-        None => (i64::MIN, &[][..]),
-    };
-    let read = |row: &Row<'_>| summary(row, sealing);
-    match query.owner.as_ref().map(Owner::key) {
-        Some(owner) => rows::all(on, LIST_OF, params![created, after, now.0, query.limit, owner], read),
-        None => rows::all(on, LIST, params![created, after, now.0, query.limit], read),
-    }
-}
-
-/// The summaries of an answer, each with the number in its sixth column.
-fn with_bytes(
-    on: &Connection,
-    sql: &str,
-    given: impl Params,
-    sealing: &Sealing,
-) -> Result<Vec<(Summary, u64)>, SqliteError> {
-    rows::all(on, sql, given, |row| Ok((summary(row, sealing)?, row.get::<_, i64>(5)?.unsigned_abs())))
 }
 
 /// Removes a task. Returns whether it was there and removable.

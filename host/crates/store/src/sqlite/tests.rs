@@ -14,7 +14,8 @@ use toolyard_store_contract::{
 use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::journal::{Appended, Chunk, ChunkWrite, Flush, JournalStore as _, LastChunks};
 use toolyard_task::node::NodeStore;
-use toolyard_task::store::{CommitStatus, CreateError, Hint, ListQuery, Quota, Records};
+use toolyard_task::search::Search;
+use toolyard_task::store::{CommitStatus, CreateError, Hint, Quota, Records};
 use toolyard_task::timeline::TimelineStore as _;
 use toolyard_task::{Event, Fence, Incarnation, StoreError, Task, TaskStore, apply};
 use transaction::SqliteTransaction;
@@ -157,12 +158,12 @@ async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
     fs::remove_file(folder.path().join(format!("nodes/{other}.lock"))).expect("removes");
     assert_eq!(here.dead().await.expect("answers"), [other]);
     // It finds out without help and registers under another number.
-    assert!(!there.renew(other).await.expect("answers"));
+    assert!(!there.renew(other, None).await.expect("answers"));
     let again = there.register().await.expect("registers").incarnation;
-    assert!(again != other && there.renew(again).await.expect("renews"));
+    assert!(again != other && there.renew(again, None).await.expect("renews"));
     assert_eq!(here.dead().await.expect("answers"), [other]);
     here.forget(other).await.expect("forgets");
-    assert!(!there.renew(other).await.expect("answers"), "the row is gone as well");
+    assert!(!there.renew(other, None).await.expect("answers"), "the row is gone as well");
 }
 
 /// Keeps the writer busy, so that all calls in the meantime share one transaction. The writer
@@ -227,7 +228,7 @@ async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_co
     for number in 0..5 {
         store.note(Entry::lost(number, "test"));
     }
-    assert!(store.flush().await.is_err(), "the file is locked");
+    assert!(store.exported(0).await.is_err(), "the file is locked");
     other.execute_batch("ROLLBACK").expect("unlocks");
     tokio::time::timeout(BOUND, store.written()).await.expect("in its time");
     let lines = waiting(&*store).await;
@@ -271,8 +272,7 @@ async fn t_40_a_record_that_makes_no_sense_is_named_so_to_its_owner_and_harms_no
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
     assert!(matches!(store.read(bad.id, None).await, Err(StoreError::Corrupt(_))));
     assert_eq!(store.read(bad.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
-    let all = ListQuery { owner: None, after: None, limit: 100 };
-    assert!(matches!(store.list(&all).await, Err(StoreError::Corrupt(_))));
+    assert!(matches!(store.search(&Search::all(None, 100)).await, Err(StoreError::Corrupt(_))));
     assert_eq!(read(&*store, good.id).await, good);
 }
 

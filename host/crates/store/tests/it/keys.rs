@@ -59,7 +59,6 @@ macro_rules! keys_tests {
             a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out
             damage_in_a_chunk_is_noticed_and_never_passed_on
             chunks_are_encrypted_again
-            a_chunk_that_cannot_be_read_keeps_its_key
         }
     };
     ($place:expr; $($promise:ident)*) => {
@@ -290,16 +289,4 @@ pub async fn chunks_are_encrypted_again<P: Place>(place: P) {
     store.shut_down().await;
     let (id, chunks) = &second;
     assert!(place.open(&[]).await.chunks(*id, 0, u64::MAX).await.expect("reads") == *chunks);
-}
-
-pub async fn a_chunk_that_cannot_be_read_keeps_its_key(place: impl Place) {
-    let old = place.open(&[OLD]).await;
-    let ((bad, _), (good, chunks)) = (journal(&*old, 3).await, journal(&*old, 3).await);
-    old.shut_down().await;
-    let damage = "UPDATE journal_chunk SET body = substr(body, 1, 50) WHERE number = 1 AND task =";
-    place.run(&format!("{damage} {}", place.named(bad))).await;
-    let store = place.open(&[NEW, OLD]).await;
-    let done = reseal(&*store, SealWith::Newest).await;
-    assert_eq!((done.unreadable, done.needed.len()), (vec![bad], 1));
-    assert_eq!(store.chunks(good, 0, u64::MAX).await.expect("reads"), chunks);
 }

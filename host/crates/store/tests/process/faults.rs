@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolyard_store::{Backend, SqliteOpenError, SqliteOptions, SqliteStore};
+use toolyard_store_contract::searching::found;
 use toolyard_store_contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, task};
-use toolyard_task::store::{CreateError, ListQuery, Records};
+use toolyard_task::search::Search;
+use toolyard_task::store::{CreateError, Records};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{StoreError, Task, TaskId, TaskStore};
 
@@ -120,8 +122,7 @@ async fn holds(store: &SqliteStore, kept: &HashMap<TaskId, Task>) {
         let read = store.read(*id, None).await.expect("reading goes on").expect("was acknowledged");
         assert_eq!(read.task, *expected);
     }
-    let all = ListQuery { owner: None, after: None, limit: 100_000 };
-    assert_eq!(store.list(&all).await.expect("listing goes on").len(), kept.len());
+    assert_eq!(found(store, Search::all(None, 1_000)).await.len(), kept.len());
 }
 
 /// Everything works again without a restart, and the file is intact.

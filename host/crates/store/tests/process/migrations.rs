@@ -16,9 +16,9 @@ use toolyard_task::grant::{GrantStore, Verdict};
 use toolyard_task::journal::JournalStore;
 use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::node::NodeStore;
-use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
+use toolyard_task::search::{Direction, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
-use toolyard_task::store::{Records, TaskQuestion};
+use toolyard_task::store::{Records, TaskQuestion, Total};
 use toolyard_task::timeline::{EventKind, TimelineStore};
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{
@@ -128,7 +128,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     assert_eq!(ended(read(store, id(6)).await), Outcome::Expired);
     assert_eq!(ended(read(store, id(7)).await), Outcome::Cancelled);
     // The number of bytes kept for them, long arguments included.
-    let kept = store.kept_bytes(Some(&owner("a"))).await.expect("answers");
+    let kept = store.total(Total::Bytes(Some(&owner("a")))).await.expect("answers");
     assert!((10_000..20_000).contains(&kept), "{kept} bytes");
     let first = store.ended_first(&owner("a"), 9).await.expect("answers");
     let first: Vec<_> = first.into_iter().map(|(summary, bytes)| (summary.id, bytes > 10_000)).collect();
@@ -138,13 +138,8 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     found.sort_unstable();
     assert_eq!(found, [id(1), id(2)]);
     assert!(store.dead().await.expect("answers").contains(&Incarnation(3)));
-    let search = Search {
-        owner: Some(owner("a")),
-        filter: Filter::default(),
-        order: SortOrder { by: OrderBy::Updated, direction: Direction::Descending },
-        after: None,
-        limit: 9,
-    };
+    let order = SortOrder { by: OrderBy::Updated, direction: Direction::Descending };
+    let search = Search { order, ..Search::all(Some(owner("a")), 9) };
     let page = store.search(&search).await.expect("searches");
     let found: Vec<_> = page.tasks.into_iter().map(|summary| summary.id).collect();
     assert_eq!(found, [id(3), id(7), id(4), id(1)]);
@@ -222,7 +217,7 @@ async fn several_processes_may_bring_one_file_forward_at_a_time() {
         }
         let store = open(folder.path());
         tasks_are_as_they_were(&store).await;
-        let created = toolyard_task::store::ListQuery { owner: Some(owner("new")), after: None, limit: 9 };
-        assert_eq!(store.list(&created).await.expect("lists").len(), 4);
+        let created = store.search(&Search::all(Some(owner("new")), 9)).await.expect("lists");
+        assert_eq!(created.tasks.len(), 4);
     }
 }

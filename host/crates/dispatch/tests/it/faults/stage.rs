@@ -8,6 +8,7 @@ use std::time::Instant;
 use tokio_util::sync::DropGuard;
 use toolyard_dispatch::{ClientLookup, InputRequired, RequestedTtl, Stores};
 use toolyard_task::TaskStore;
+use toolyard_task::search::{Direction, Filter, Search};
 
 /// How long a client waits for an answer before it goes away and comes back; only a
 /// fault makes it wait so long.
@@ -247,10 +248,11 @@ impl Stage {
     /// A listing has the task, whatever the fault.
     pub async fn listed(&self, id: &str) {
         let dispatch = self.dispatch();
-        let listed = self
-            .until_told(|| async { dispatch.tasks().await?.summaries(&self.me, None, 100).await })
-            .await
-            .expect("a listing");
+        let listed = self.until_told(|| async {
+            let tasks = dispatch.tasks().await?;
+            tasks.find_tasks(&self.me, Filter::default(), Direction::Ascending, None, 100).await
+        });
+        let listed = listed.await.expect("a listing").tasks;
         assert!(listed.iter().any(|summary| summary.id.to_string() == id), "{}: not listed", self.name);
     }
 
@@ -266,10 +268,9 @@ impl Stage {
     }
 
     async fn live(&self) -> Vec<TaskId> {
-        let query = toolyard_task::store::ListQuery { owner: None, after: None, limit: 100 };
-        let listed = self.store.list(&query).await.expect("this handle meets no fault");
+        let all = self.store.search(&Search::all(None, 100)).await.expect("this handle meets no fault");
         let live = |status| matches!(status, TaskStatus::Working | TaskStatus::InputRequired);
-        listed.into_iter().filter(|summary| live(summary.status)).map(|summary| summary.id).collect()
+        all.tasks.into_iter().filter(|summary| live(summary.status)).map(|summary| summary.id).collect()
     }
 
     /// Cancels whatever there is but this.

@@ -4,7 +4,8 @@ use futures_util::FutureExt as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolyard_dispatch::{Bounds, Caller, Dispatch, NoClientChannel, Settings, Stores, Task, Tasks};
+use toolyard_dispatch::search::{Direction, Filter};
+use toolyard_dispatch::{Bounds, Caller, Dispatch, NoClientChannel, Settings, Stores, Summary, Task, Tasks};
 use toolyard_kit::{SETTINGS, TickingClock, application, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::{TaskStore, Tool};
@@ -44,6 +45,13 @@ pub async fn tasks_of(dispatch: &Dispatch) -> &Arc<Tasks> {
 /// A task of this caller.
 pub async fn task_of(dispatch: &Dispatch, caller: &Caller, id: &str) -> Task {
     tasks_of(dispatch).await.task(caller, id).await.expect("found")
+}
+
+/// The tasks of this caller.
+pub async fn listed(dispatch: &Dispatch, caller: &Caller) -> Vec<Summary> {
+    let tasks = tasks_of(dispatch).await;
+    let found = tasks.find_tasks(caller, Filter::default(), Direction::Ascending, None, 1_000).await;
+    found.expect("lists").tasks
 }
 
 /// Waits until a task of this caller is so, and returns it.

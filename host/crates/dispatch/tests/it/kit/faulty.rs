@@ -7,7 +7,7 @@ use toolyard_store::MemoryStore;
 use toolyard_task::StoreError;
 
 /// The operations that can fail.
-const OPERATIONS: [&str; 5] = ["create", "read", "commit", "list", "search"];
+const OPERATIONS: [&str; 4] = ["create", "read", "commit", "search"];
 
 /// The coming faults, and the operations so far.
 #[derive(Default)]

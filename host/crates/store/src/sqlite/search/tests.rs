@@ -85,11 +85,9 @@ proptest! {
                     named.iter().filter_map(|number| made.get(*number)).map(|task| task.id).collect::<BTreeSet<_>>()
                 });
                 let search = Search {
-                    owner: one_owner.then(|| owner("a")),
                     filter: Filter { ids, ..filter },
                     order: ORDERS[order],
-                    after: None,
-                    limit,
+                    ..Search::all(one_owner.then(|| owner("a")), limit)
                 };
                 prop_assert_eq!(found(&*store, search.clone()).await, matches(&made, &search));
             }

@@ -21,8 +21,6 @@ fn every_statement_finds_its_rows_through_an_index_and_none_sorts() {
         (FIND, "task USING INDEX sqlite_autoindex_task_1 (id=?)"),
         (REMOVE, "task USING INDEX sqlite_autoindex_task_1 (id=?)"),
         (UPDATE, "task USING INTEGER PRIMARY KEY (rowid=?)"),
-        (LIST, "task USING INDEX task_by_created ((created,id)>(?,?))"),
-        (LIST_OF, "task USING INDEX task_by_owner_created (owner=? AND (created,id)>(?,?))"),
         (DUE, "task USING COVERING INDEX task_by_due (due<?)"),
         (HELD, "task USING COVERING INDEX live_task_by_incarnation (incarnation=?)"),
     ] {
