@@ -1,7 +1,7 @@
 //! Sigstore bundles, version 0.3: an in-toto statement in DSSE over an OCI manifest, or a signature over the
 //! bytes of a file.
 
-use super::{Fault, Signature, Subject, check_size, signer};
+use super::{Fault, Subject, check_size, signer};
 use crate::digest::Digest;
 use crate::escape::brief;
 use crate::key::PublicKey;

@@ -1,6 +1,6 @@
 //! "Simple signing" of cosign 2: a signature over a small JSON that names the digest of an OCI manifest.
 
-use super::{Fault, Signature, Subject, check_size, signer};
+use super::{Fault, Subject, check_size, signer};
 use crate::digest::Digest;
 use crate::escape::brief;
 use crate::key::PublicKey;
