@@ -4,7 +4,6 @@ use super::Schema;
 use crate::keys::Place as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use toolyard_store::Backend as _;
 use toolyard_store::postgres::backup;
 use toolyard_store_contract::timeline::kinds;
 use toolyard_store_contract::{created, owner, task};

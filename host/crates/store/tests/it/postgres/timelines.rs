@@ -7,7 +7,7 @@ use toolyard_store_contract::journal::{append, chunk, recorded};
 use toolyard_store_contract::timeline::{self, kinds, narrow, timeline};
 use toolyard_store_contract::{created, finish, owner, read, result, task};
 use toolyard_task::journal::Appended;
-use toolyard_task::store::{Removable, TaskStore as _};
+use toolyard_task::store::Removable;
 use toolyard_task::timeline::EventKind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
