@@ -143,8 +143,6 @@ impl SqliteStore {
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, SqliteOpenError> {
         let sealing = Sealing(options.keys);
         let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
-        let larger = connection.pragma_update(None, "cache_size", schema::WRITER_CACHE);
-        larger.map_err(|error| SqliteOpenError::of(path.clone(), error))?;
         let clock = MonotonicClock::new(options.clock);
         let latest = latest(&connection).map_err(|error| SqliteOpenError::of(path.clone(), error))?;
         latest.into_iter().for_each(|time| clock.resume(time));

@@ -47,10 +47,6 @@ const PRAGMAS: &[(&str, &str)] = &[
     ("journal_size_limit", "67108864"),
 ];
 
-/// The pages that the writer keeps (KiB, negative for SQLite): each change finds its task in the index of ids, which are
-/// random, so the whole index of a million tasks.
-pub(super) const WRITER_CACHE: i64 = -65_536;
-
 /// Each entry upgrades a file from the schema of its index to the next one. A released entry is
 /// never edited.
 pub(super) const MIGRATIONS: &[&str] = &[
