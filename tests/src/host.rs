@@ -1,12 +1,12 @@
 //! A real host process in its own folder.
 
 use crate::compiled::Compiled;
-use crate::guests;
-use crate::session::{LATEST, Session};
 use crate::stateless::Client;
+use crate::tokens::{stanza, token};
+use crate::{LATEST, Session, guests};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -50,9 +50,20 @@ impl Setup {
         Self::new().with(&[guests::plugin("probe")])
     }
 
+    /// The same with a fixture guest and this manifest in it.
+    #[must_use]
+    pub fn fixture(name: &str, manifest: &str) -> Self {
+        Self::new().with(&[guests::fixture(name)]).manifest(name, manifest)
+    }
+
     /// The plugin folder.
     pub fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")
+    }
+
+    /// The folder around the plugin folder, in which the host runs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Puts components into the plugin folder, under their own names.
@@ -82,6 +93,12 @@ impl Setup {
     pub fn config(self, text: &str) -> Self {
         std::fs::write(self.folder.path().join("toolyard.toml"), text).expect("a configuration");
         self
+    }
+
+    /// Configures a token without scopes for each of these principals.
+    #[must_use]
+    pub fn principals(self, names: &[&str]) -> Self {
+        self.config(&names.iter().map(|name| stanza(name, &[])).collect::<String>())
     }
 
     /// Sets a setting of the host.
@@ -126,7 +143,7 @@ impl Setup {
     /// Starts the host and opens a session of a client with these capabilities.
     pub async fn open_as(self, capabilities: Value) -> (Host, Session) {
         let host = self.start().await;
-        let session = Session::open_as(host.port(), LATEST, capabilities).await.session;
+        let session = host.open_as(capabilities).await;
         (host, session)
     }
 
@@ -253,6 +270,21 @@ impl Host {
         Self { _compiled: compiled, folder, args, variables, child, port: port.expect("found above"), log }
     }
 
+    /// Opens a session of a client with these capabilities.
+    pub async fn open_as(&self, capabilities: Value) -> Session {
+        Session::open_as(self.port, LATEST, capabilities).await.session
+    }
+
+    /// Opens a session of the principal of this name.
+    pub async fn session_of(&self, name: &str) -> Session {
+        self.session_as(name, json!({})).await
+    }
+
+    /// Opens a session of the principal of this name, of a client with these capabilities.
+    pub async fn session_as(&self, name: &str, capabilities: Value) -> Session {
+        Session::open_by(self.port, LATEST, capabilities, Some(&token(name))).await.session
+    }
+
     /// The port that it serves on.
     pub const fn port(&self) -> u16 {
         self.port
@@ -279,6 +311,11 @@ impl Host {
     /// If the reader of stderr has panicked.
     pub fn log(&self) -> String {
         self.log.lock().expect("log").clone()
+    }
+
+    /// Waits until its log has this text.
+    pub async fn logs(&self, text: &str) {
+        crate::until(&format!("the log to say {text}"), || async { self.log().contains(text) }).await;
     }
 
     /// Its process id.
@@ -380,7 +417,7 @@ impl Host {
     ///
     /// # Panics
     /// If it cannot be run.
-    pub async fn command(&self, args: &[&str]) -> std::process::Output {
+    pub async fn command(&self, args: &[&str]) -> Output {
         Command::new(guests::binary())
             .args(args)
             .arg("--plugins")
@@ -392,6 +429,46 @@ impl Host {
             .await
             .expect("the command runs")
     }
+
+    /// As [`Host::command`], for one that succeeds; returns its output.
+    pub async fn prints(&self, args: &[&str]) -> String {
+        succeeds(&self.command(args).await)
+    }
+
+    /// The lines of its output, which are JSON.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub async fn lines(&self, args: &[&str]) -> Vec<Value> {
+        let printed = self.prints(args).await;
+        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// As [`Host::command`], for one that ends with this code and an error that says this.
+    pub async fn refuses(&self, args: &[&str], code: i32, says: &str) -> String {
+        fails(&self.command(args).await, code, says)
+    }
+}
+
+/// The output of a command that has succeeded.
+///
+/// # Panics
+/// If it has not.
+pub fn succeeds(done: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{}: {out}{err}", done.status);
+    out.into_owned()
+}
+
+/// The errors of a command that has ended with this code; they say this.
+///
+/// # Panics
+/// If it has ended otherwise, or says nothing of this.
+pub fn fails(done: &Output, code: i32, says: &str) -> String {
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let is_so = done.status.code() == Some(code) && err.contains(says);
+    assert!(is_so, "{}, which is not {code}, or `{says}` is missing: {out}{err}", done.status);
+    err.into_owned()
 }
 
 /// The most bytes of a log that are kept. A soak logs gigabytes.

@@ -271,6 +271,14 @@ impl Session {
     }
 }
 
+/// The first text of a result.
+///
+/// # Panics
+/// If it has none.
+pub fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"))
+}
+
 /// The headers that every POST has.
 pub const HEADERS: [(&str, &str); 2] =
     [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
