@@ -4,11 +4,9 @@ use crate::audit::{actions, said_of};
 use crate::command_line::{err, out};
 use hyper::Method;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
 use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::stateless::everything;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Connection, Host, Session, Setup, guests};
 
 /// The probe, whose `echo` needs an approval.
 fn setup() -> Setup {

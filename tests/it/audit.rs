@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session, Setup, eventually, until};
 
 /// All entries of this host's log and of its rotated files, the oldest first.
 pub fn log(host: &Host) -> Vec<Value> {
@@ -123,7 +122,7 @@ async fn t_43_a_log_that_cannot_be_written_is_waited_for() {
     std::fs::create_dir(&file).expect("something in its way");
     let session = Session::open(host.port()).await;
     let task = session.complete("wait", json!({"ms": 1})).await;
-    eventually("the log to tell", || async { host.log().contains("is no regular file").then_some(()) }).await;
+    host.logs("is no regular file").await;
     std::fs::remove_dir(&file).expect("out of its way");
     let said = said_of(&host, &task, "task.ended").await;
     assert_eq!(actions(&said), ["task.created", "task.ended"]);
@@ -146,10 +145,10 @@ async fn t_43_two_hosts_share_one_log_and_its_rotated_files() {
     }
     // The other host may be moving the files just now.
     let second_last = first.data().join("audit.jsonl.2");
-    eventually("a second rotated file", || async {
+    until("a second rotated file", || async {
         // A file is moved after a write, and one write may have had all entries.
         session.create("wait", json!({"ms": 1})).await;
-        second_last.is_file().then_some(())
+        second_last.is_file()
     })
     .await;
     let ids: Vec<String> =

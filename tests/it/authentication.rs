@@ -3,11 +3,10 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use std::time::Instant;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::{Key, RESOURCE, now, unsigned};
-use toolyard_tests::session::{HEADERS, LATEST, initialize};
-use toolyard_tests::{Host, IdentityProvider, Session};
+use toolyard_tests::session::{HEADERS, initialize};
+use toolyard_tests::{Connection, Host, IdentityProvider, LATEST, Session, Setup};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const METADATA: &str = "https://tools.example.com/.well-known/oauth-protected-resource/mcp";

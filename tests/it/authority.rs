@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::{Setup, command};
+use toolyard_tests::host::command;
 use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::Key;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, IdentityProvider, Session, guests};
+use toolyard_tests::tokens::stanza;
+use toolyard_tests::{Host, IdentityProvider, Session, Setup, guests, token};
 
 const RULES: &str = r#"
 [[rules]]
@@ -54,10 +54,7 @@ async fn ruled() -> Host {
 }
 
 pub async fn both(host: &Host) -> (Session, Session) {
-    (
-        Session::open_with(host.port(), &token("alice")).await,
-        Session::open_with(host.port(), &token("bob")).await,
-    )
+    (host.session_of("alice").await, host.session_of("bob").await)
 }
 
 /// The names on all pages. No page is empty only because others see more (N-1).
@@ -134,7 +131,7 @@ async fn what_is_denied_is_answered_like_what_does_not_exist() {
         )
         .start()
         .await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let bob = host.session_of("bob").await;
     for (method, params) in
         [("prompts/get", &get as &dyn Fn(&str) -> Value), ("completion/complete", &complete)]
     {
@@ -187,8 +184,8 @@ async fn a_subscriber_hears_only_of_what_it_may_read() {
     ];
     let components = [guests::fixture("script"), guests::fixture("library")];
     let host = Setup::new().with(&components).config(&config.concat()).start().await;
-    let alice = Session::open_with(host.port(), &token("alice")).await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let alice = host.session_of("alice").await;
+    let bob = host.session_of("bob").await;
     for uri in ["test://public", "test://secret"] {
         for session in [&alice, &bob] {
             assert_eq!(session.result("resources/subscribe", json!({"uri": uri})).await, json!({}));

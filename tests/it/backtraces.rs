@@ -1,8 +1,7 @@
 //! The log has the backtrace of a trap; no client receives it.
 
 use serde_json::json;
-use toolyard_tests::eventually;
-use toolyard_tests::host::Setup;
+use toolyard_tests::Setup;
 
 const TRAPS: &str = r#"(component
   (core module $m
@@ -24,6 +23,6 @@ async fn the_log_names_the_functions_in_which_a_guest_trapped_or_spent_its_time(
     assert!(!crash.to_string().contains("innermost"), "not the client's business: {crash}");
     session.call("spin", json!({})).await;
     for name in ["at innermost", "at outer", "at around"] {
-        eventually(name, || async { host.log().contains(name).then_some(()) }).await;
+        host.logs(name).await;
     }
 }

@@ -12,8 +12,8 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use toolyard_tests::host::{Setup, command};
-use toolyard_tests::{Host, eventually, guests, postgres};
+use toolyard_tests::host::command;
+use toolyard_tests::{Host, Setup, eventually, guests, postgres, until};
 
 /// Concurrent clients that create tasks.
 const CLIENTS: usize = 4;
@@ -91,7 +91,7 @@ async fn a_backup_of_a_database_under_load_holds_every_acknowledged_task() {
         })
         .collect();
     let so_far = || acknowledged.lock().expect("no panic").clone();
-    eventually("enough tasks", || async { (so_far().len() >= BEFORE).then_some(()) }).await;
+    until("enough tasks", || async { so_far().len() >= BEFORE }).await;
     let before = so_far();
     let completed = session.complete("echo", json!({"text": "completed"})).await;
     let file = back_up(&host).await;

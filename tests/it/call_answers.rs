@@ -3,7 +3,8 @@
 use crate::command_line::{err, out};
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
-use toolyard_tests::host::{Setup, command};
+use toolyard_tests::Setup;
+use toolyard_tests::host::command;
 
 /// A folder with the probe.
 fn folder() -> TempDir {

@@ -1,8 +1,7 @@
 //! The log lines of calls, sessions and the host itself.
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, eventually, guests};
+use toolyard_tests::{Host, Setup, eventually, guests};
 
 /// Waits until so many events of the log have one of these names.
 async fn until(host: &Host, names: &[&str], count: usize) -> Vec<Value> {

@@ -7,11 +7,9 @@ use crate::questions::{accepted, everything, form, open};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
-use toolyard_tests::host::Setup;
 use toolyard_tests::postgres::{self, Flushing, Server};
 use toolyard_tests::stateless::Client;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Sink, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Sink, eventually, guests, token, until};
 
 /// A database for hosts that share it.
 struct Cluster {
@@ -68,13 +66,13 @@ async fn any_host_answers_for_any_task() {
     // A cancel is final before it is acknowledged, no matter which host runs the task, and the guest stops.
     let spinning = on_a.create("spin", json!({"ms": 600_000})).await;
     // One that sleeps, and this one.
-    eventually("the guest to run", || async { (a.runs().await == 2).then_some(()) }).await;
+    until("the guest to run", || async { a.runs().await == 2 }).await;
     assert_eq!(on_c.result("tasks/cancel", json!({"taskId": spinning})).await["status"], "cancelled");
     for session in [&on_a, &on_b, &on_c] {
         assert_eq!(session.task(&spinning).await["status"], "cancelled");
         assert_eq!(session.error("tasks/cancel", json!({"taskId": spinning})).await["code"], -32602);
     }
-    eventually("the guest to stop", || async { (a.runs().await == 1).then_some(()) }).await;
+    until("the guest to stop", || async { a.runs().await == 1 }).await;
     // Without a session.
     let there = Client::with_tasks(b.port());
     let id = there.create("batch", json!({"steps": 1, "ms": 600_000})).await;
@@ -110,7 +108,7 @@ async fn an_equal_call_on_another_host_joins_the_kept_task() {
     let sink = Sink::start().await;
     let start = || {
         let setup = cluster.bare().with(&[guests::fixture("effects")]).manifest("effects", &sink.manifest());
-        let setup = setup.config(&stanza("alice", &[])).set("admin.listen", "127.0.0.1:0");
+        let setup = setup.principals(&["alice"]).set("admin.listen", "127.0.0.1:0");
         setup.set("bridge.after", "60s").start()
     };
     let (a, b) = tokio::join!(start(), start());
@@ -148,9 +146,9 @@ async fn an_equal_call_on_another_host_joins_the_kept_task() {
     assert_eq!(joined["structuredContent"]["key"], "k", "{joined}");
     assert_eq!(sink.of("k").begun, [1], "the guest ran once");
     // The result is delivered, so no call joins the task on the first host either.
-    eventually("another run", || async {
+    until("another run", || async {
         on_a.call("slow", arguments.clone()).await;
-        (sink.of("k").begun.len() == 2).then_some(())
+        sink.of("k").begun.len() == 2
     })
     .await;
 }
@@ -165,10 +163,7 @@ async fn a_session_is_the_same_on_every_host() {
     on_b.result("tasks/list", json!({})).await;
     on_a.delete().await;
     let ping = json!({"jsonrpc": "2.0", "id": "p", "method": "ping"});
-    eventually("the session to be closed there too", || async {
-        (on_b.post(&ping).await.status == 404).then_some(())
-    })
-    .await;
+    until("the session to be closed there too", || async { on_b.post(&ping).await.status == 404 }).await;
 }
 
 /// Any host lists the differences between the plugin folders.
@@ -189,10 +184,10 @@ async fn hosts_and_the_components_that_some_lack_are_listed() {
         assert!(host["name"].is_string() && host["since"].is_string(), "{host}");
         host["components"].as_array().expect("a list").len()
     };
-    eventually("both to be known with what they have", || async {
+    until("both to be known with what they have", || async {
         let mut has: Vec<usize> = listed(&["--json"]).await.lines().map(components).collect();
         has.sort_unstable();
-        (has == [1, 2]).then_some(())
+        has == [1, 2]
     })
     .await;
     let shown = listed(&[]).await;

@@ -6,8 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Output;
 use toolyard_tests::compiled::Compiled;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, guests};
+use toolyard_tests::{Host, PATIENCE, Setup, eventually, guests};
 
 async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
@@ -156,7 +155,7 @@ async fn ctrl_c_cancels_a_call() {
     let pid = i32::try_from(child.id().expect("runs")).expect("a process id");
     let pid = rustix::process::Pid::from_raw(pid).expect("not zero");
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("runs");
-    let status = tokio::time::timeout(toolyard_tests::wait::PATIENCE, child.wait()).await.expect("it ends");
+    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends");
     assert_eq!(status.expect("waiting works").code(), Some(130));
 }
 
@@ -234,20 +233,16 @@ async fn tasks_lists_shows_awaits_and_cancels() {
 #[tokio::test]
 async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste() {
     let host = Host::with_probe().await;
-    let greeting = toolyard_tests::eventually("the greeting", || async {
-        host.log().contains("Ctrl-C").then(|| host.log())
-    })
-    .await;
+    let greeting =
+        eventually("the greeting", || async { host.log().contains("Ctrl-C").then(|| host.log()) }).await;
     for word in
         ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "toolyard connect CLIENT --http http://"]
     {
         assert!(greeting.contains(word), "{word}:\n{greeting}");
     }
     let empty = Setup::new().start().await;
-    let greeting = toolyard_tests::eventually("the greeting", || async {
-        empty.log().contains("Ctrl-C").then(|| empty.log())
-    })
-    .await;
+    let greeting =
+        eventually("the greeting", || async { empty.log().contains("Ctrl-C").then(|| empty.log()) }).await;
     for word in ["no tools yet", "copy a tool component", "toolyard check"] {
         assert!(greeting.contains(word), "{word}:\n{greeting}");
     }

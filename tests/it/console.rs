@@ -8,9 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::process::Command;
 use toolyard_tests::guests::{binary, plugin, root};
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
-use toolyard_tests::{Host, Session, eventually, schema};
+use toolyard_tests::http::Answer;
+use toolyard_tests::{Connection, Host, Session, Setup, eventually, schema, until};
 
 fn folder() -> PathBuf {
     root().join("tests/console")
@@ -424,7 +423,7 @@ async fn a_login_does_not_approve_the_call_that_it_made() {
     };
     assert_eq!(approve(&ada).await, 403);
     assert_eq!(approve(&eve).await, 303);
-    eventually("its end", || async { ada.get(&task).await.1.contains("completed").then_some(()) }).await;
+    until("its end", || async { ada.get(&task).await.1.contains("completed") }).await;
 }
 
 #[tokio::test]

@@ -7,9 +7,7 @@ mod resume;
 mod runs;
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Sink, guests};
+use toolyard_tests::{Host, Session, Setup, Sink, guests, until};
 
 /// A host with the guest `effects`, a sink for its effects, and a client that supports elicitation.
 struct Scene {
@@ -36,7 +34,7 @@ impl Scene {
             None => setup,
         };
         let host = setup.start().await;
-        let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+        let session = host.open_as(json!({"elicitation": {}})).await;
         Self { sink, host, session }
     }
 
@@ -69,9 +67,9 @@ impl Scene {
     /// Waits until the host has stopped itself.
     async fn until_stopped(&self) {
         let status = format!("/proc/{}/status", self.host.pid());
-        toolyard_tests::eventually("the host to be stopped", || async {
+        until("the host to be stopped", || async {
             let status = std::fs::read_to_string(&status).expect("it lives");
-            status.contains("State:\tT").then_some(())
+            status.contains("State:\tT")
         })
         .await;
     }

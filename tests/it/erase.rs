@@ -4,9 +4,7 @@ use crate::audit::log;
 use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use std::path::Path;
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Setup, until};
 
 /// The texts of a person that no file of the store may contain afterwards.
 const MARKERS: [&[u8]; 3] = [b"marker-of-ann", b"token:ann", b"tokenann"];
@@ -17,7 +15,7 @@ fn probe() -> Setup {
 }
 
 fn setup() -> Setup {
-    probe().config(&[stanza("ann", &[]), stanza("bea", &[])].concat())
+    probe().principals(&["ann", "bea"])
 }
 
 /// The files of the store that contain this text.
@@ -39,8 +37,8 @@ async fn erase(host: &Host, args: &[&str]) -> (Option<i32>, Value) {
 #[tokio::test]
 async fn what_a_principal_left_is_erased_beside_a_running_host() {
     let host = setup().start().await;
-    let ann = Session::open_with(host.port(), &token("ann")).await;
-    let bea = Session::open_with(host.port(), &token("bea")).await;
+    let ann = host.session_of("ann").await;
+    let bea = host.session_of("bea").await;
     // Long texts lie on pages of their own, short ones among other rows.
     let long = "marker-of-ann ".repeat(2_000);
     for text in ["marker-of-ann", &long] {
@@ -68,13 +66,13 @@ async fn what_a_principal_left_is_erased_beside_a_running_host() {
         assert_eq!(files_with(&host.data(), text), [""; 0], "{}", String::from_utf8_lossy(text));
     }
     // The host has stopped the run, and no longer knows the session.
-    eventually("the end of the session", || async {
+    until("the end of the session", || async {
         let answer = ann.post(&json!({"jsonrpc": "2.0", "id": 77, "method": "ping"})).await;
-        (answer.status == 404).then_some(())
+        answer.status == 404
     })
     .await;
     assert_eq!(bea.task(&hers).await["status"], "completed");
-    let again = Session::open_with(host.port(), &token("ann")).await;
+    let again = host.session_of("ann").await;
     let none = again.error("tasks/get", json!({"taskId": live})).await;
     assert_eq!(none["code"], -32602, "{none}");
 
@@ -85,7 +83,7 @@ async fn what_a_principal_left_is_erased_beside_a_running_host() {
 #[tokio::test]
 async fn nothing_is_erased_of_principals_that_own_nothing_or_do_not_exist() {
     let host = setup().start().await;
-    let session = Session::open_with(host.port(), &token("bea")).await;
+    let session = host.session_of("bea").await;
     let task = session.complete("echo", json!({"text": "of bea"})).await;
     std::fs::write(host.data().join("toolyard.sqlite.schema-8"), "").expect("writes");
     let none = host.command(&["erase", "token:ann"]).await;

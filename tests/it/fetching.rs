@@ -1,8 +1,7 @@
 //! The plugin `fetch`, against a real site.
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, Site, guests};
+use toolyard_tests::{Host, Session, Setup, Site, guests};
 
 struct Web {
     site: Site,

@@ -2,8 +2,8 @@
 //! clocks, random numbers.
 
 use serde_json::{Value, json};
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Host, Session, Setup, guests};
 
 /// Seconds since the epoch; any real clock is past it.
 const YEAR_2020: u64 = 1_577_836_800;

@@ -4,12 +4,10 @@ use crate::command_line::{err, out};
 use crate::permissions::{ASK, allowed, call_saying, files, refused};
 use crate::questions::everything;
 use serde_json::{Value, json};
-use toolyard_tests::session::LATEST;
-use toolyard_tests::tokens::{stanza, token};
 use toolyard_tests::{Host, Session};
 
 async fn open_as(host: &Host, name: &str) -> Session {
-    Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
+    host.session_as(name, everything()).await
 }
 
 /// The output of `toolyard grants list`.
@@ -21,7 +19,7 @@ async fn listed(host: &Host, args: &[&str]) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_operator_sees_who_said_what_and_revokes_it_for_the_next_call() {
-    let host = files(ASK).config(&[stanza("alice", &[]), stanza("bob", &[])].concat()).start().await;
+    let host = files(ASK).principals(&["alice", "bob"]).start().await;
     let (alice, bob) = (open_as(&host, "alice").await, open_as(&host, "bob").await);
     allowed(&call_saying(&alice, "always").await);
     refused(&call_saying(&bob, "never").await, "never");

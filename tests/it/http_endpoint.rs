@@ -4,9 +4,8 @@ use crate::questions::scripted;
 use hyper::Method;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::http::Answer;
+use toolyard_tests::{Connection, Host, Session, Setup, guests, until};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -68,9 +67,9 @@ async fn h_24_a_session_that_is_ended_takes_its_streams_and_tasks_along() {
         assert_eq!(answer.status, 404, "{method}");
     }
     // No session can ask for the task any more, so the host cancels it with the session.
-    eventually("the task to be cancelled", || async {
+    until("the task to be cancelled", || async {
         let shown = host.command(&["tasks", "show", &task, "--json"]).await;
-        String::from_utf8_lossy(&shown.stdout).contains("\"cancelled\"").then_some(())
+        String::from_utf8_lossy(&shown.stdout).contains("\"cancelled\"")
     })
     .await;
 }

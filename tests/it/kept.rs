@@ -2,9 +2,7 @@
 //! rejects its new tasks; other principals lose nothing.
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, eventually, guests, until};
 
 const MIB: usize = 1 << 20;
 /// How many tasks of one mebibyte fit into the bound of one principal.
@@ -13,13 +11,13 @@ const FIT: usize = 4;
 fn setup() -> Setup {
     Setup::new()
         .with(&[guests::fixture("script")])
-        .config(&[stanza("alice", &[]), stanza("bob", &[])].concat())
+        .principals(&["alice", "bob"])
         .set("tasks.kept-bytes-per-principal", "5MiB")
         .set("tasks.kept-bytes", "12MiB")
 }
 
 async fn of(host: &Host, name: &str) -> Session {
-    Session::open_with(host.port(), &token(name)).await
+    host.session_of(name).await
 }
 
 fn arguments(steps: Value) -> Value {
@@ -67,7 +65,7 @@ async fn results_that_come_to_too_much_take_those_before_them_along() {
     let fail = json!([{"fail": {"code": -32_001, "message": "as wanted", "data": "x".repeat(2 * MIB)}}]);
     let id = alice.create("script", json!({"steps": fail})).await;
     alice.until(&id, "failed").await;
-    eventually("the one before to go", || async { (!is_there(&alice, &first).await).then_some(()) }).await;
+    until("the one before to go", || async { !is_there(&alice, &first).await }).await;
 }
 
 #[tokio::test]

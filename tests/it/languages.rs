@@ -11,9 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::dice::Dice;
 use toolyard_tests::guests::root;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Connection, Host, Session, Setup, until};
 
 /// Text that careless string handling breaks: an emoji of several characters, a combining mark, right-to-left
 /// text, and NUL.
@@ -60,8 +59,7 @@ impl Stage {
     }
 
     async fn until_runs(&self, count: u32) {
-        eventually(&format!("{count} runs"), || async { (self.host.runs().await == count).then_some(()) })
-            .await;
+        until(&format!("{count} runs"), || async { self.host.runs().await == count }).await;
     }
 }
 

@@ -1,9 +1,8 @@
 //! Names, settings, revisions and metadata, on which the operator and the client agree (L-*, J-7).
 
 use serde_json::json;
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, key};
-use toolyard_tests::{Host, Session};
+use toolyard_tests::{Host, Session, Setup};
 
 #[tokio::test]
 async fn the_operator_names_the_server_and_instructs_the_model() {

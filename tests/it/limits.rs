@@ -1,7 +1,7 @@
 //! Limits of runs and plugins: a limit takes effect, is named in the error, and harms no other run.
 
 use serde_json::json;
-use toolyard_tests::host::Setup;
+use toolyard_tests::Setup;
 
 #[tokio::test]
 async fn the_memory_of_all_runs_together() {

@@ -6,9 +6,8 @@ use serde_json::json;
 use std::io::Write as _;
 use std::process::Stdio;
 use tokio::net::TcpStream;
-use toolyard_tests::host::{Setup, command};
-use toolyard_tests::wait::PATIENCE;
-use toolyard_tests::{Session, eventually};
+use toolyard_tests::host::command;
+use toolyard_tests::{PATIENCE, Session, Setup, eventually};
 
 /// A component that logs through this interface: at each level, then without a context.
 fn logs_by(interface: &str) -> Vec<u8> {

@@ -9,8 +9,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Site, guests, until};
 
 /// A site, and a host with a guest that sends whatever request it is given.
 struct Net {
@@ -113,16 +112,16 @@ async fn an_exchange_is_bounded_and_a_server_that_misbehaves_is_an_error_and_no_
         }
         net.fails(order, error, says).await;
     }
-    eventually("the connections to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
+    until("the connections to be closed", || async { net.site.open() == 0 }).await;
 }
 
 #[tokio::test]
 async fn connections_end_with_their_run() {
     let net = Net::granted().await;
     let id = net.session.create("request", json!({ "url": net.site.url("/silent") })).await;
-    eventually("the request to arrive", || async { (net.site.open() == 1).then_some(()) }).await;
+    until("the request to arrive", || async { net.site.open() == 1 }).await;
     net.session.result("tasks/cancel", json!({ "taskId": id })).await;
-    eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
+    until("the connection to be closed", || async { net.site.open() == 0 }).await;
 }
 
 /// A certificate authority: its key for signing, and its certificate as PEM.

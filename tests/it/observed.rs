@@ -7,10 +7,9 @@ use numbers::{Family, Numbers};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use toolyard_tests::guests::root;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::guests::{self, root};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Connection, Host, Session, Setup, eventually, until};
 
 fn observed() -> Setup {
     Setup::new().args(&["--set", "admin.listen=127.0.0.1:0"])
@@ -48,7 +47,7 @@ async fn the_numbers_tell_what_has_happened() {
         .manifest("probe", "[limits]\nconcurrency = 2")
         .set("wire.requests-per-session", "8");
     let host = setup.start().await;
-    let session = Session::open_as(host.port(), "2025-11-25", json!({"elicitation": {}})).await.session;
+    let session = host.open_as(json!({"elicitation": {}})).await;
     for text in ["a", "b", "c"] {
         session.call("echo", json!({"text": text})).await;
     }
@@ -139,10 +138,10 @@ async fn a_tool_that_is_gone_leaves_no_series() {
     session.call("add", json!({"a": 1, "b": 2})).await;
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("removed");
     install_as(&guests::fixture("stdout"), &host.plugins(), "other.wasm");
-    eventually("the numbers of the tools to follow the folder", || async {
+    until("the numbers of the tools to follow the folder", || async {
         let series = numbers(host.admin()).await.series;
         let named = |tool: &str| series.keys().any(|name| name.contains(&format!("tool=\"{tool}\"")));
-        (!named("add") && named("print")).then_some(())
+        !named("add") && named("print")
     })
     .await;
 }
@@ -156,8 +155,7 @@ async fn a_host_that_drains_lives_and_is_not_ready() {
     let session = Session::open(host.port()).await;
     session.create("wait", json!({"ms": 600_000})).await;
     host.signal(Signal::TERM);
-    eventually("it to be known", || async { (look(port, "/readyz").await.status == 503).then_some(()) })
-        .await;
+    until("it to be known", || async { look(port, "/readyz").await.status == 503 }).await;
     let unready: Value = serde_json::from_str(&look(port, "/readyz").await.body).expect("JSON");
     assert_eq!(unready, json!({"ready": false, "failed": ["stopping"]}));
     let lives = look(port, "/healthz").await;

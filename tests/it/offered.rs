@@ -4,8 +4,8 @@
 use crate::questions::scripted;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, next_of};
-use toolyard_tests::host::{Setup, install};
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::host::install;
+use toolyard_tests::{Session, Setup, guests, until};
 
 #[tokio::test]
 async fn n_1_r_5_pr_4_co_3_what_is_unknown_or_malformed_is_refused() {
@@ -95,8 +95,8 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
     install(&guests::fixture("conformance"), &host.plugins());
     let first = next(&mut listening).await.expect("open");
     assert_eq!(first["method"], "notifications/tools/list_changed", "the burst was one");
-    eventually("the prompts to be there", || async {
-        (before.request("prompts/list", json!({})).await.get("result").is_some()).then_some(())
+    until("the prompts to be there", || async {
+        before.request("prompts/list", json!({})).await.get("result").is_some()
     })
     .await;
     let after = Session::open(host.port()).await;

@@ -3,8 +3,7 @@
 
 use crate::say;
 use serde_json::{Value, json};
-use toolyard_tests::Session;
-use toolyard_tests::host::Setup;
+use toolyard_tests::{Session, Setup};
 
 /// The limit that the answer of a busy host names.
 fn named(error: &Value) -> &str {

@@ -4,11 +4,9 @@
 use crate::questions::{accepted, everything, form};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::Setup;
 use toolyard_tests::http::Events;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::tokens::stanza;
+use toolyard_tests::{Host, LATEST, Session, Setup, guests, token};
 
 /// A host that knows alice and bob, without a limit on failed look-ups.
 async fn shared() -> Host {

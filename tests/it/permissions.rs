@@ -4,9 +4,8 @@
 use crate::questions::everything;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::Exchange;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{LATEST, Session, Setup, guests};
 
 pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
 

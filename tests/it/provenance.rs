@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
-use toolyard_tests::guests;
-use toolyard_tests::host::{Setup, command};
+use toolyard_tests::host::command;
+use toolyard_tests::{Setup, guests};
 
 /// A folder with the guest `add` in its plugin folder.
 fn folder() -> tempfile::TempDir {

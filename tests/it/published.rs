@@ -5,8 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests, schema};
+use toolyard_tests::{Session, Setup, guests, schema};
 
 /// The component, if its package was fetched. The package is optional on a developer's machine and required
 /// in CI.

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, next_of, outcome};
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Stdio, guests};
+use toolyard_tests::{Host, LATEST, Session, Setup, Stdio, guests};
 
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -20,7 +18,7 @@ pub fn everything() -> Value {
 }
 
 pub async fn open(host: &Host, capabilities: Value) -> Session {
-    Session::open_as(host.port(), LATEST, capabilities).await.session
+    host.open_as(capabilities).await
 }
 
 async fn ready() -> (Host, Session) {

@@ -4,10 +4,9 @@
 use crate::authentication::knock_by;
 use crate::authority::{both, post};
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session};
+use toolyard_tests::tokens::stanza;
+use toolyard_tests::{Host, Session, Setup, token, until};
 
 async fn host(rates: &[(&str, &str)]) -> Host {
     let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
@@ -64,7 +63,7 @@ async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
     assert_eq!(post(&bob, "tools/call", echo()).await.status, 200);
     assert_eq!(post(&alice, "tools/list", json!({})).await.status, 200);
     // Another session of hers does not reset the limit.
-    let again = Session::open_with(host.port(), &token("alice")).await;
+    let again = host.session_of("alice").await;
     assert_eq!(too_often(post(&again, "tools/call", echo()).await).await, "rates.calls");
     // The rejected requests had no effect.
     let listed = host.command(&["tasks", "list", "--json"]).await;
@@ -75,7 +74,7 @@ async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
 async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
     let one = host(&[("requests", "6/h")]).await;
     // Two requests open the session.
-    let alice = Session::open_with(one.port(), &token("alice")).await;
+    let alice = one.session_of("alice").await;
     for _ in 0..4 {
         assert_eq!(post(&alice, "ping", json!({})).await.status, 200);
     }
@@ -84,7 +83,7 @@ async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
     }
     let other = host(&[("sessions", "2/h")]).await;
     let (_alice, _bob) = both(&other).await;
-    Session::open_with(other.port(), &token("alice")).await;
+    other.session_of("alice").await;
     let third = knock_by(&other, &token("alice")).await;
     assert_eq!(too_often(third).await, "rates.sessions");
 }
@@ -129,8 +128,8 @@ async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together()
         format!("{manifest}description = \"Says it again.\"\n"),
     )
     .expect("a manifest");
-    toolyard_tests::eventually("the new description", || async {
-        alice.result("tools/list", json!({})).await.to_string().contains("Says it again.").then_some(())
+    until("the new description", || async {
+        alice.result("tools/list", json!({})).await.to_string().contains("Says it again.")
     })
     .await;
     assert_eq!(post(&alice, "tools/call", nap()).await.status, 429);

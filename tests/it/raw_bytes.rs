@@ -3,8 +3,7 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolyard_tests::Session;
-use toolyard_tests::host::Setup;
+use toolyard_tests::{PATIENCE, Session, Setup};
 
 /// The status line and the rest of the answer, as far as the host sends it before it closes the connection.
 async fn sent(port: u16, bytes: &[u8]) -> String {
@@ -12,7 +11,7 @@ async fn sent(port: u16, bytes: &[u8]) -> String {
     // The host may answer and close the connection before it has read all.
     drop(stream.write_all(bytes).await);
     let mut answer = vec![0; 4096];
-    let read = tokio::time::timeout(toolyard_tests::wait::PATIENCE, stream.read(&mut answer)).await;
+    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
     let length = read.expect("an answer or the end").unwrap_or_default();
     String::from_utf8_lossy(&answer[..length]).into_owned()
 }

@@ -1,15 +1,12 @@
 //! Hot reload: a change in the folder changes the tools, and nothing else.
 
 use serde_json::{Value, json};
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::install_as;
 use toolyard_tests::http::Events;
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::{PATIENCE, Session, Setup, guests, until};
 
 async fn until_tools(session: &Session, wanted: &[&str]) {
-    eventually(&format!("the tools to be {wanted:?}"), || async {
-        (session.tool_names().await == wanted).then_some(())
-    })
-    .await;
+    until(&format!("the tools to be {wanted:?}"), || async { session.tool_names().await == wanted }).await;
 }
 
 async fn version(session: &Session) -> String {
@@ -17,8 +14,7 @@ async fn version(session: &Session) -> String {
 }
 
 async fn until_version(session: &Session, wanted: &str) {
-    eventually(&format!("version {wanted}"), || async { (version(session).await == wanted).then_some(()) })
-        .await;
+    until(&format!("version {wanted}"), || async { version(session).await == wanted }).await;
 }
 
 async fn opened(session: &Session) -> Events {
@@ -28,7 +24,7 @@ async fn opened(session: &Session) -> Events {
 }
 
 async fn changed(listening: &mut Events) {
-    let notice = tokio::time::timeout(toolyard_tests::wait::PATIENCE, listening.message()).await;
+    let notice = tokio::time::timeout(PATIENCE, listening.message()).await;
     assert_eq!(notice.expect("a notice").expect("a message")["method"], "notifications/tools/list_changed");
 }
 

@@ -4,11 +4,7 @@ use crate::audit::log;
 use crate::command_line::out;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::sink::Sink;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Sink, eventually, guests};
 
 pub const RESUME: &str = "[task]\ndurability = \"resume\"\n";
 
@@ -65,11 +61,11 @@ async fn tasks_that_together_need_more_memory_than_the_host_has_wait_for_each_ot
 #[tokio::test]
 async fn a_waiting_question_reaches_a_later_session_on_its_stream_and_by_asking_about_the_task() {
     for asks_first in [true, false] {
-        let setup = setup("").config(&stanza("ann", &[]));
+        let setup = setup("").principals(&["ann"]);
         let host = setup.start().await;
         let open = async |host: &Host| {
             let capabilities = json!({"elicitation": {}});
-            Session::open_by(host.port(), LATEST, capabilities, Some(&token("ann"))).await.session
+            host.session_as("ann", capabilities).await
         };
         let id = open(&host).await.create("chances", json!({"rounds": 1, "ask": true})).await;
         let host = host.killed_and_restarted().await;

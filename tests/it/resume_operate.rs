@@ -4,7 +4,7 @@ use crate::audit::log;
 use crate::command_line::{err, out};
 use crate::resume::{RESUME, setup};
 use serde_json::{Value, json};
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session, eventually, until};
 
 async fn metric(host: &Host, series: &str) -> u64 {
     host.metric(series).await.unwrap_or_else(|| panic!("no {series}"))
@@ -29,7 +29,7 @@ async fn history(host: &Host, id: &str) -> Result<Vec<Value>, String> {
 async fn parked(host: &Host, session: &Session) -> String {
     let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
     session.until(&id, "input_required").await;
-    eventually("the task to be parked", || async { (host.runs().await == 0).then_some(()) }).await;
+    until("the task to be parked", || async { host.runs().await == 0 }).await;
     id
 }
 

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Site, eventually, guests, until};
 
 const SECRET: &str = "sk-\"quoted\"/Zürich+42";
 
@@ -132,18 +131,15 @@ async fn a_new_value_counts_at_sighup_and_when_the_manifest_is_touched_and_a_fai
         assert_eq!(length(&session).await, "13", "{source}");
         std::fs::write(&file, "a second value\n").expect("writes");
         host.signal(rustix::process::Signal::HUP);
-        eventually("the second value", || async { (length(&session).await == "14").then_some(()) }).await;
+        until("the second value", || async { length(&session).await == "14" }).await;
         std::fs::write(&file, "the third value\n").expect("writes");
         std::fs::write(host.plugins().join("net_try.toml"), &manifest).expect("writes");
-        eventually("the third value", || async { (length(&session).await == "15").then_some(()) }).await;
+        until("the third value", || async { length(&session).await == "15" }).await;
         let result = session.call("leak", json!({ "how": "text" })).await;
         assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
         std::fs::remove_file(&file).expect("removes");
         host.signal(rustix::process::Signal::HUP);
-        eventually("the refusal in the log", || async {
-            host.log().contains("plugin.previous_kept").then_some(())
-        })
-        .await;
+        host.logs("plugin.previous_kept").await;
         assert_eq!(length(&session).await, "15", "{source}");
     }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::{Session, Setup, guests};
 
 async fn failure(session: &Session, tool: &str, arguments: Value) -> String {
     let result = session.call(tool, arguments).await;

@@ -4,8 +4,8 @@ use serde_json::json;
 use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UdpSocket};
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Host, Session, Setup, Site, guests, until};
 
 /// Echo servers, and a host.
 struct Net {
@@ -100,12 +100,12 @@ async fn a_grant_of_addresses_leaves_look_ups_as_they_are() {
     let other = format!("prefix = \"other\"\n[sockets]\ntcp = [\"localhost:{}\"]", net.tcp);
     std::fs::write(net.host.plugins().join("other.toml"), other).expect("a manifest");
     install_as(&guests::fixture("net_try"), &net.host.plugins(), "other.wasm");
-    eventually("the other plugin", || async {
+    until("the other plugin", || async {
         let answer = net
             .session
             .request("tools/call", json!({ "name": "other_resolve", "arguments": { "name": "localhost" } }))
             .await;
-        answer["result"]["content"].to_string().contains("ALLOWED").then_some(())
+        answer["result"]["content"].to_string().contains("ALLOWED")
     })
     .await;
     net.allowed("other_tcp", &format!("localhost:{}", net.tcp)).await;

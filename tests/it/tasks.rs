@@ -1,8 +1,7 @@
 //! Tasks over HTTP, clause by clause (T-*).
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session, Setup, until};
 
 async fn probe() -> (Host, Session) {
     Setup::probe().open().await
@@ -78,10 +77,10 @@ async fn h_18_t_27_c_4_a_wait_is_a_stream_and_ending_it_ends_nothing_else() {
 
 /// T-36: no guest computes any more.
 async fn idle(host: &Host) {
-    eventually("the host to be idle", || async {
+    until("the host to be idle", || async {
         let before = host.usage().ticks;
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        (host.usage().ticks - before < 10).then_some(())
+        host.usage().ticks - before < 10
     })
     .await;
 }
@@ -102,9 +101,9 @@ async fn t_21_a_task_that_outlives_its_ttl_is_failed_and_an_ended_one_is_collect
     // 26T-16: 2026-07-28 shows the same.
     assert!(task["statusMessage"].as_str().expect("a message").contains("ttl"), "{task}");
     idle(&host).await;
-    eventually("the ended task to be collected", || async {
+    until("the ended task to be collected", || async {
         let answer = session.request("tasks/get", json!({"taskId": done})).await;
-        (answer["error"]["code"] == -32602).then_some(())
+        answer["error"]["code"] == -32602
     })
     .await;
     assert_eq!(session.task(&live).await["status"], "failed", "kept a minute longer");

@@ -4,8 +4,7 @@ use crate::command_line::{err, out};
 use crate::questions::scripted;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Site, guests};
+use toolyard_tests::{Host, Setup, Site, guests};
 
 /// The events of a task.
 async fn events(host: &Host, id: &str) -> Vec<Value> {

@@ -15,9 +15,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::{Connection, Host, Session, Setup, Site, eventually, guests};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -259,10 +257,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     for _ in 0..50 {
         assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
     }
-    eventually("the log to say so", || async {
-        host.log().contains("event=\"trace.spans_lost\"").then_some(())
-    })
-    .await;
+    host.logs("event=\"trace.spans_lost\"").await;
     assert_eq!(host.log().matches("event=\"trace.spans_lost\"").count(), 1, "once a while");
     host.signal(Signal::TERM);
     assert!(host.ended().await.success());

@@ -4,8 +4,7 @@
 use crate::hostile::loading::length;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::{Session, Setup, guests};
 use wit_component::{StringEncoding, embed_component_metadata};
 
 fn typed() -> PathBuf {

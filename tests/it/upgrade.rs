@@ -5,8 +5,8 @@ use crate::command_line::{err, out};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolyard_tests::host::{Setup, command};
-use toolyard_tests::{Host, Session, eventually, postgres};
+use toolyard_tests::host::command;
+use toolyard_tests::{Host, Session, Setup, postgres, until};
 
 const SQLITE: &str = include_str!("../upgrade/sqlite.sql");
 const POSTGRES: &str = include_str!("../upgrade/postgres.sql");
@@ -63,10 +63,10 @@ async fn all_is_there_and_goes_on(setup: Setup) {
     let recovered = [(6, "completed"), (7, "failed"), (8, "failed"), (9, "completed")];
     let expected: BTreeMap<String, String> =
         ended.into_iter().chain(recovered).map(|(number, status)| (id(number), status.to_owned())).collect();
-    eventually("live tasks to be recovered", async || {
+    until("live tasks to be recovered", || async {
         let all = statuses(&host).await;
         assert_eq!(all.len(), expected.len());
-        (all == expected).then_some(())
+        all == expected
     })
     .await;
     for (number, text) in [(1, "result 1"), (2, "result 2"), (3, "result 3"), (9, "number 9")] {

@@ -343,13 +343,13 @@ impl Host {
     pub async fn stop(&self) {
         self.signal(rustix::process::Signal::STOP);
         let threads = format!("/proc/{}/task", self.pid().as_raw_nonzero());
-        crate::eventually("every thread to be stopped", || async {
+        crate::until("every thread to be stopped", || async {
             let threads = std::fs::read_dir(&threads).expect("it runs").flatten();
             // The state follows the name, which is in parentheses.
             let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
             let mut states =
                 threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-            states.all(|stat| state(stat) == Some('T')).then_some(())
+            states.all(|stat| state(stat) == Some('T'))
         })
         .await;
     }

@@ -4,8 +4,7 @@ use super::{Target, back_up, postgres, setup};
 use crate::command_line::err;
 use serde_json::json;
 use std::path::Path;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, eventually, guests};
+use toolyard_tests::{Host, Setup, eventually, guests};
 
 /// The error of a restore that is refused.
 async fn refused(target: &Target, file: &Path) -> String {

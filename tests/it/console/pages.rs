@@ -4,21 +4,12 @@ use super::{Sender, audit_entries, refuses_what_no_page_sent};
 use crate::permissions::{ASK, allowed, call_saying, files, unasked};
 use crate::questions::everything;
 use serde_json::json;
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Session, eventually};
+use toolyard_tests::{LATEST, Setup, eventually};
 
 #[tokio::test]
 async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_principal() {
-    let host = files(ASK)
-        .config(&[stanza("alice", &[]), stanza("bob", &[])].concat())
-        .set("console.listen", "127.0.0.1:0")
-        .start()
-        .await;
-    let open = async |name: &str| {
-        Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
-    };
+    let host = files(ASK).principals(&["alice", "bob"]).set("console.listen", "127.0.0.1:0").start().await;
+    let open = async |name: &str| host.session_as(name, everything()).await;
     let (alice, bob) = (open("alice").await, open("bob").await);
     let ada = Sender::logged_in(&host).await;
     let (_, none) = ada.get("/permissions").await;

@@ -3,9 +3,7 @@
 
 use super::Scene;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Session, Sink, guests};
+use toolyard_tests::{Setup, Sink, guests, until};
 
 /// A host with a tool that resumes, and what it does with a request in doubt.
 async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
@@ -16,7 +14,7 @@ async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
     );
     let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
     let host = setup.manifest("chances", &manifest).fail_at(fail_at).start().await;
-    let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+    let session = host.open_as(json!({"elicitation": {}})).await;
     Scene { sink, host, session }
 }
 
@@ -91,10 +89,7 @@ async fn a_crash_while_a_task_gets_its_run_back_loses_no_answer() {
     for fail_at in ["wake.before", "wake.uncommitted", "wake.committed"] {
         let mut scene = scene(fail_at, "fail").await;
         let id = scene.create(json!({"rounds": 1, "ask": true})).await.expect("a task");
-        toolyard_tests::eventually("the run to end", || async {
-            (scene.host.runs().await == 0).then_some(())
-        })
-        .await;
+        until("the run to end", || async { scene.host.runs().await == 0 }).await;
         scene.answer(&id).await;
         scene.restart().await;
         assert!(scene.outcome(&id).await[0]["answer"].to_string().contains("accept"), "{fail_at}");

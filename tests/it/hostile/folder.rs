@@ -8,8 +8,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use toolyard_tests::host::{Setup, install_as, install_bytes};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::host::{install_as, install_bytes};
+use toolyard_tests::{Host, Session, Setup, guests, until};
 
 /// The compile-time limit for a slow component.
 const COMPILE_TIME: &str = "plugins.compile-time=30s";
@@ -46,11 +46,11 @@ async fn tools(host: &Host) -> BTreeSet<String> {
 }
 
 async fn until_served(host: &Host, tool: &str) {
-    eventually(tool, || async { tools(host).await.contains(tool).then_some(()) }).await;
+    until(tool, || async { tools(host).await.contains(tool) }).await;
 }
 
 async fn until_gone(host: &Host, tool: &str) {
-    eventually(tool, || async { (!tools(host).await.contains(tool)).then_some(()) }).await;
+    until(tool, || async { !tools(host).await.contains(tool) }).await;
 }
 
 /// The end of a line of the log about a refused plugin.
@@ -64,7 +64,7 @@ async fn until_refused(host: &Host, file: &str, why: &str) {
 
 async fn until_logged(host: &Host, says: &str) {
     let what = format!("the log to say {says}");
-    eventually(&what, || async { host.log().contains(says).then_some(()) }).await;
+    host.logs(says).await;
 }
 
 /// Whether a compiler is running: it reads a file with a hidden name.
@@ -109,7 +109,7 @@ async fn hold_up_the_other_plugins(_: &Stage) {
     }
     let have_ended =
         |host: &Host| (0..slow_ones).all(|n| host.log().contains(&refused(&format!("a-slow-{n}.wasm"), "")));
-    eventually("a compiler", || async { is_compiling(&host.data()).then_some(()) }).await;
+    until("a compiler", || async { is_compiling(&host.data()) }).await;
     let begun = Instant::now();
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "honest.wasm");
     until_served(&host, "version").await;
@@ -249,7 +249,7 @@ async fn have_a_missing_folder_looked_for(_: &Stage) {
     until_refused(&host, "add.wasm", "the manifest add.toml line 2").await;
     let before = bytes_read(&host);
     let begun = Instant::now();
-    eventually("many looks", || async { (begun.elapsed() > Duration::from_secs(2)).then_some(()) }).await;
+    until("many looks", || async { begun.elapsed() > Duration::from_secs(2) }).await;
     let read = bytes_read(&host) - before;
     assert!(read < SIZE as u64, "the component was read again: {read} bytes");
     std::fs::create_dir(host.plugins().join("later")).expect("makes");

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{eventually, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Setup, guests, until};
 
 /// The content of a file that the guest of another plugin may not read.
 const INJECTED: &str = "a secret of another plugin";
@@ -49,8 +49,8 @@ async fn grants() {
 }
 
 async fn logged(stage: &Stage, parts: &[&str]) {
-    eventually(&format!("the log to say {parts:?}"), || async {
-        stage.host.log().lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
+    until(&format!("the log to say {parts:?}"), || async {
+        stage.host.log().lines().any(|line| parts.iter().all(|part| line.contains(part)))
     })
     .await;
 }

@@ -4,9 +4,7 @@
 use super::stage::Stage;
 use hyper::Method;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::{Connection, Session, Setup, guests};
 
 const MIB: u64 = 1 << 20;
 

@@ -4,8 +4,8 @@
 use super::stage::Stage;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toolyard_tests::host::{Setup, install_bytes};
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::host::install_bytes;
+use toolyard_tests::{Session, Setup, eventually, guests};
 
 /// The time that one plugin may take for a list.
 const LIST_TIME: Duration = Duration::from_secs(2);
@@ -67,8 +67,7 @@ async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     // The URIs in its manifest reach no other plugin, and this plugin answers for no other URIs.
     let read = session.result("resources/read", json!({"uri": "other:1"})).await;
     assert_eq!(read["contents"][0]["text"], "the impostor's");
-    eventually("the log to say so", || async { host.log().contains("learns of other:1").then_some(()) })
-        .await;
+    host.logs("learns of other:1").await;
 }
 
 /// All resources that a new client receives, and the time of the longest page.

@@ -7,9 +7,9 @@ use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::install_as;
 use toolyard_tests::mounts::Mounts;
-use toolyard_tests::{eventually, guests};
+use toolyard_tests::{Setup, guests, until};
 
 /// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
 /// of a volume are in a container. Beside them are folders that guests may be granted.
@@ -248,9 +248,9 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
     // After a new check the mount is part of the folder; without the mount, so are the files that it had
     // covered.
     stage.look();
-    eventually("the mount to be granted", || async {
+    until("the mount to be granted", || async {
         let seen = stage.attempt("worker", "read", "/d/late/note", "").await;
-        seen.contains(SECRET).then_some(())
+        seen.contains(SECRET)
     })
     .await;
     stage.allowed("worker", "read", "/d/way/../late/sub/note", "").await;
@@ -280,9 +280,9 @@ async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
     stage.unmount("srv/work");
     stage.bind("vol/other", "srv/work/inner");
     stage.look();
-    eventually("what is mounted to be granted", || async {
+    until("what is mounted to be granted", || async {
         let seen = stage.attempt("worker", "read", "/d/inner/note", "").await;
-        seen.starts_with("ALLOWED").then_some(())
+        seen.starts_with("ALLOWED")
     })
     .await;
 }

@@ -3,8 +3,8 @@
 use super::stage::Stage;
 use serde_json::json;
 use std::collections::BTreeSet;
-use toolyard_tests::host::{Setup, install_bytes};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::host::install_bytes;
+use toolyard_tests::{Host, Session, Setup, guests, until};
 
 #[tokio::test]
 async fn names() {
@@ -30,7 +30,7 @@ async fn take_a_name_at_a_restart(_: &Stage) {
     let of_probe = served(&host).await;
     // A plugin that lists `echo`, which is a tool of `probe`, and `other`.
     install_bytes(host.plugins(), "aecho.wasm", &guests::hostile_lists(3));
-    eventually("the newcomer", || async { served(&host).await.contains("other").then_some(()) }).await;
+    until("the newcomer", || async { served(&host).await.contains("other") }).await;
     has_all(&host, &of_probe).await;
     assert!(host.log().contains("event=\"plugin.name_left_out\""), "{}", host.log());
     host.kill().await;

@@ -4,9 +4,7 @@
 use super::stage::Stage;
 use hyper::Method;
 use serde_json::Value;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
+use toolyard_tests::{Connection, Setup, guests};
 
 const RULES: &str = r#"
 [[rules]]

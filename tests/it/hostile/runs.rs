@@ -4,8 +4,8 @@
 use super::stage::Stage;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{eventually, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Setup, guests, until};
 
 /// The limits are longer than the host takes to ask, and short enough for a test.
 const LIMITS: &str = "\
@@ -121,8 +121,8 @@ async fn log_flood(stage: &Stage) {
     let flood = notices.iter().filter(|notice| notice["method"] == "notifications/message");
     assert!(flood.clone().count() < 10_000, "200,000 were sent");
     assert!(flood.clone().any(|notice| notice.to_string().contains("`limits.log-rate`")), "it is said");
-    eventually("the host's log to say it", || async {
-        stage.host.log()[before..].contains("setting=\"limits.log\"").then_some(())
+    until("the host's log to say it", || async {
+        stage.host.log()[before..].contains("setting=\"limits.log\"")
     })
     .await;
     assert!(stage.host.log().len() - before < 1 << 20);

@@ -4,8 +4,7 @@
 use super::stage::Stage;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::{Session, Setup, guests};
 
 #[tokio::test]
 async fn schemas() {

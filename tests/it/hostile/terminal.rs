@@ -4,10 +4,10 @@
 use super::stage::Stage;
 use serde_json::json;
 use tokio::process::Command;
-use toolyard_tests::host::{Setup, install_bytes};
+use toolyard_tests::host::install_bytes;
 use toolyard_tests::pty::OnTerminal;
-use toolyard_tests::session::{LATEST, initialize};
-use toolyard_tests::{Host, Project, Session, eventually, guests};
+use toolyard_tests::session::initialize;
+use toolyard_tests::{Host, LATEST, Project, Session, Setup, eventually, guests, until};
 
 /// Moves the cursor and sets the title, by C0, C1 and DEL; reorders the line; hides text.
 const STEERS: &str =
@@ -102,7 +102,7 @@ async fn steer_by_a_result(stage: &Stage) {
 
 async fn steer_by_a_question(stage: &Stage) {
     let mut asked = on_terminal(&stage.host, &["call", "ask", &json!({"question": STEERS}).to_string()]);
-    eventually("the question", || async { asked.shown().contains("Ctrl-D declines").then_some(()) }).await;
+    until("the question", || async { asked.shown().contains("Ctrl-D declines") }).await;
     asked.types("\u{4}");
     let (_, shown) = asked.ended().await;
     harmless("a question", &shown);
@@ -136,10 +136,10 @@ async fn steer_by_a_task(stage: &Stage) {
     stage.session.until(&fails, "failed").await;
     stage.session.until(&says, "completed").await;
     let host = &stage.host;
-    eventually("the status", || async {
+    until("the status", || async {
         let listed = shown(host, &["tasks", "list"]).await;
         forges_nothing("tasks list", &listed);
-        (listed.matches("\\u{1b}[2J").count() >= 2 || listed.matches("\\u{1b}").count() >= 2).then_some(())
+        listed.matches("\\u{1b}[2J").count() >= 2 || listed.matches("\\u{1b}").count() >= 2
     })
     .await;
     for id in [&speaks, &fails, &says] {
@@ -202,8 +202,7 @@ async fn steer_by_the_log(_: &Stage) {
     session
         .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
         .await;
-    eventually("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J").then_some(()) })
-        .await;
+    until("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J") }).await;
     ends_harmlessly("serve", serving).await;
 }
 
@@ -224,7 +223,7 @@ async fn steer_the_developer(_: &Stage) {
         session
             .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
             .await;
-        eventually("it is shown", || async { dev.shown().contains("result").then_some(()) }).await;
+        until("it is shown", || async { dev.shown().contains("result") }).await;
         ends_harmlessly("dev", dev).await;
     }
 }

@@ -5,16 +5,14 @@ use super::patient;
 use crate::questions::{RELATED, accepted, form, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
-use toolyard_tests::session::LATEST;
 use toolyard_tests::stateless::{Client, everything};
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Host, Session, guests, token};
 
 /// A host with one user, and a client of each generation for that user.
 async fn both() -> (Host, Session, Client) {
     let setup = patient(scripted()).with(&[guests::plugin("probe")]);
-    let host = setup.config(&stanza("alice", &[])).start().await;
-    let session = Session::open_by(host.port(), LATEST, everything(), Some(&token("alice"))).await.session;
+    let host = setup.principals(&["alice"]).start().await;
+    let session = host.session_as("alice", everything()).await;
     let client = Client::new(host.port()).declaring(everything()).bearing(&token("alice"));
     (host, session, client)
 }

@@ -1,7 +1,7 @@
 //! The order of the checks of a request over HTTP (26H).
 
 use serde_json::json;
-use toolyard_tests::host::Setup;
+use toolyard_tests::Setup;
 use toolyard_tests::stateless::Client;
 
 #[tokio::test]

@@ -6,11 +6,9 @@ use hyper::Method;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
 use toolyard_tests::session::HEADERS;
 use toolyard_tests::stateless::{Client, everything};
+use toolyard_tests::{Connection, Setup, guests};
 
 /// By this request a client shows that it knows tasks.
 const GET: &str = r#"{"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840"}}"#;
