@@ -103,7 +103,7 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
     let lines = format!("{}\n{call}\n", initialize(LATEST, json!({})));
     for format in ["text", "json"] {
         let (folder, _) = Setup::probe().into_parts();
-        let mut command = command("stdio", folder.path(), &[]);
+        let mut command = command("stdio", folder.path(), &[""; 0]);
         command.env("TOOLYARD_LOG", "debug").env("TOOLYARD_LOG_FORMAT", format);
         command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
         let mut host = command.spawn().expect("the host starts");

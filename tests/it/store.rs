@@ -5,8 +5,8 @@ mod encrypted;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
-use toolyard_tests::tokens::stanza;
-use toolyard_tests::{Disk, Host, Setup, http, until};
+use toolyard_tests::admin::get;
+use toolyard_tests::{Disk, Host, Setup, until};
 
 const FILE: &str = "toolyard.sqlite";
 
@@ -19,17 +19,14 @@ fn setup() -> Setup {
 /// A setup with this data folder.
 fn setup_in(folder: &Path) -> Setup {
     let setup = setup();
-    let data = setup.plugins().parent().expect("is in a folder").join("data");
-    std::os::unix::fs::symlink(folder, data).expect("links");
+    std::os::unix::fs::symlink(folder, setup.folder().join("data")).expect("links");
     setup
 }
 
 /// Whether `/readyz` reports readiness.
 async fn is_ready(host: &Host) -> bool {
-    let mut connection = http::Connection::open(host.admin()).await.not_mcp();
-    let answer = connection.send(hyper::Method::GET, "/readyz", &[], "").await;
-    let status = answer.status.as_u16();
-    let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+    let answer = get(host.admin(), "/readyz").await;
+    let (status, body) = (answer.status.as_u16(), answer.text().await);
     assert_eq!(status == 503, body.contains("\"store\""), "{status}: {body}");
     status == 200
 }
@@ -54,8 +51,7 @@ fn large() -> Value {
 /// A record that something else has changed costs its own task only, also after a restart.
 #[tokio::test]
 async fn a_record_that_cannot_be_read_costs_nobody_else_anything() {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let mut host = setup().set("tasks.ttl-default", "1h").config(&config).start().await;
+    let mut host = setup().set("tasks.ttl-default", "1h").principals(&["alice", "bob"]).start().await;
     let alice = host.session_of("alice").await;
     let bob = host.session_of("bob").await;
     let of_alice = alice.complete("echo", json!({"text": "one"})).await;

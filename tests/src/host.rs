@@ -196,14 +196,22 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
 }
 
 /// A command of the binary on the plugin and data folders in `folder`.
-pub fn command(name: &str, folder: &Path, args: &[String]) -> Command {
+pub fn command(name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Command {
     command_of(&guests::binary(), name, folder, args)
 }
 
-fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Command {
+/// Runs this command.
+///
+/// # Panics
+/// If it cannot be run.
+pub async fn run(name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Output {
+    command(name, folder, args).output().await.expect("it runs")
+}
+
+fn command_of(program: &Path, name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Command {
     let mut command = Command::new(program);
     command.arg(name).arg("--plugins").arg(folder.join("plugins")).arg("--data").arg(folder.join("data"));
-    command.args(args).current_dir(folder).kill_on_drop(true);
+    command.args(args.iter().map(AsRef::as_ref)).current_dir(folder).kill_on_drop(true);
     if !has_bridge(args) {
         command.env("TOOLYARD_BRIDGE_ENABLED", "false");
     }
@@ -212,8 +220,8 @@ fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Com
 
 /// Whether a host has the bridge: only if the test sets one of its settings. Without the bridge, clients that
 /// declare no tasks can stand for those that do, and lists contain no tools of the host.
-pub fn has_bridge(args: &[String]) -> bool {
-    args.iter().any(|arg| arg.starts_with("bridge."))
+pub fn has_bridge(args: &[impl AsRef<str>]) -> bool {
+    args.iter().any(|arg| arg.as_ref().starts_with("bridge."))
 }
 
 impl Host {
@@ -446,7 +454,7 @@ impl Host {
 
     /// As [`Host::command`], for one that ends with this code and an error that says this.
     pub async fn refuses(&self, args: &[&str], code: i32, says: &str) -> String {
-        fails(&self.command(args).await, code, says)
+        ends(&self.command(args).await, code, says)
     }
 }
 
@@ -463,8 +471,8 @@ pub fn succeeds(done: &Output) -> String {
 /// The errors of a command that has ended with this code; they say this.
 ///
 /// # Panics
-/// If it has ended otherwise, or says nothing of this.
-pub fn fails(done: &Output, code: i32, says: &str) -> String {
+/// If it has ended otherwise, or they do not.
+pub fn ends(done: &Output, code: i32, says: &str) -> String {
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     let is_so = done.status.code() == Some(code) && err.contains(says);
     assert!(is_so, "{}, which is not {code}, or `{says}` is missing: {out}{err}", done.status);

@@ -34,7 +34,7 @@ pub mod wait;
 
 pub use backgrounds::Backgrounds;
 pub use fault_proxy::FaultProxy;
-pub use host::{Host, Setup, fails, succeeds};
+pub use host::{Host, Setup, ends, succeeds};
 pub use http::Connection;
 pub use identity_provider::IdentityProvider;
 pub use mounts::Disk;
