@@ -4,29 +4,24 @@ use crate::questions::scripted;
 use hyper::Method;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next;
-use toolyard_tests::http::Answer;
-use toolyard_tests::{Connection, Host, Session, Setup, guests, until};
+use toolyard_tests::{Host, Session, Setup, guests, until};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-
-async fn send(host: &Host, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    Connection::open(host.port()).await.send(method, path, headers, body.to_owned()).await
-}
 
 /// 26H-1: GET and DELETE belong to sessions.
 #[tokio::test]
 async fn h_1_h_8_one_path_and_three_methods_are_served() {
     let (host, session) = Setup::probe().open().await;
     for path in ["/", "/mcp//", "/mcpx", "/sse", "/../mcp"] {
-        assert_eq!(send(&host, Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
+        assert_eq!(host.send(Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
     }
     for method in [Method::PUT, Method::PATCH, Method::OPTIONS, Method::HEAD] {
-        let answer = send(&host, method.clone(), "/mcp", &session.headers(), "").await;
+        let answer = host.send(method.clone(), "/mcp", &session.headers(), "").await;
         assert_eq!(answer.status, 405, "{method}");
         assert_eq!(answer.header("allow"), "POST, GET, DELETE");
     }
     for path in ["/mcp?x=1", "/mcp/"] {
-        let answer = send(&host, Method::POST, path, &session.headers(), PING).await;
+        let answer = host.send(Method::POST, path, &session.headers(), PING).await;
         assert_eq!(answer.status, 200, "{path} does no harm");
     }
 }
@@ -63,15 +58,12 @@ async fn h_24_a_session_that_is_ended_takes_its_streams_and_tasks_along() {
     assert_eq!(session.delete().await, 204);
     while stream.next().await.is_some() {}
     for method in [Method::POST, Method::GET, Method::DELETE] {
-        let answer = send(&host, method.clone(), "/mcp", &session.headers(), PING).await;
+        let answer = host.send(method.clone(), "/mcp", &session.headers(), PING).await;
         assert_eq!(answer.status, 404, "{method}");
     }
     // No session can ask for the task any more, so the host cancels it with the session.
-    until("the task to be cancelled", || async {
-        let shown = host.command(&["tasks", "show", &task, "--json"]).await;
-        String::from_utf8_lossy(&shown.stdout).contains("\"cancelled\"")
-    })
-    .await;
+    let show = ["tasks", "show", &task, "--json"];
+    until("the task to be cancelled", || async { host.prints(&show).await.contains("\"cancelled\"") }).await;
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn the_numbers_tell_what_has_happened() {
     let waits = session.create("wait", json!({"ms": 600_000})).await;
     session.error("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await;
     let listening = session.listen().await;
-    let wrong = Connection::open(host.port()).await.send(Method::PUT, "/mcp", &[], "").await;
+    let wrong = host.send(Method::PUT, "/mcp", &[], "").await;
     assert_eq!(wrong.status, 405);
 
     let read = numbers(host.admin()).await;
@@ -173,7 +173,7 @@ async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
     let head = Connection::open(port).await.not_mcp().send(Method::HEAD, "/healthz", &[], "").await;
     assert_eq!((head.status.as_u16(), head.text().await.as_str()), (200, ""));
     for path in ["/metrics", "/healthz", "/readyz"] {
-        let main = Connection::open(host.port()).await.send(Method::GET, path, &[], "").await;
+        let main = host.send(Method::GET, path, &[], "").await;
         assert_eq!(main.status, 404, "the main listener does not serve {path}");
     }
 }

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
-use toolyard_tests::{Connection, Host, Session, Setup, Site, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Site, eventually, guests};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -109,20 +109,9 @@ fn guest_of(spans: &[Span], call: &Span) -> Span {
 async fn call_with(host: &Host, session: &Session, headers: &[(&str, &str)], params: Value) -> Value {
     let mut all = session.headers();
     all.extend(headers);
-    let id = session.next_id();
-    let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-    let answer =
-        Connection::open(host.port()).await.send(Method::POST, "/mcp", &all, request.to_string()).await;
-    if !answer.is_events() {
-        return answer.json().await;
-    }
-    let mut events = answer.events();
-    loop {
-        let message = events.message().await.expect("an answer");
-        if message["id"] == id {
-            return message;
-        }
-    }
+    let request = session.message("tools/call", params);
+    let answer = host.send(Method::POST, "/mcp", &all, &request.to_string()).await;
+    answer.response().await.expect("an answer").0
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! A real host process in its own folder.
 
 use crate::compiled::Compiled;
+use crate::http::{Answer, Connection};
 use crate::stateless::Client;
 use crate::tokens::{stanza, token};
 use crate::{LATEST, Session, guests};
+use hyper::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -319,6 +321,11 @@ impl Host {
     /// If the reader of stderr has panicked.
     pub fn log(&self) -> String {
         self.log.lock().expect("log").clone()
+    }
+
+    /// Sends a request on a new connection, as [`Connection::send`].
+    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        Connection::open(self.port).await.send(method, path, headers, body.to_owned()).await
     }
 
     /// Waits until its log has this text.
