@@ -3,9 +3,10 @@
 use crate::audit::{actions, said_of};
 use hyper::Method;
 use serde_json::json;
+use toolyard_tests::host::command;
 use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::stateless::everything;
-use toolyard_tests::{Connection, Host, Session, Setup, guests, text};
+use toolyard_tests::{Connection, Host, Session, Setup, text};
 
 /// The probe, whose `echo` needs an approval.
 fn setup() -> Setup {
@@ -21,9 +22,7 @@ async fn waiting(session: &Session, text: &str) -> String {
 
 /// Runs a command on a terminal of its own, and types this line into it.
 async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, String) {
-    let mut command = tokio::process::Command::new(guests::binary());
-    command.arg("--data").arg(host.data()).args(args);
-    let mut terminal = OnTerminal::start(command);
+    let mut terminal = OnTerminal::start(command(args[0], host.folder(), &args[1..]));
     terminal.types(&format!("{line}\n"));
     let (status, shown) = terminal.ended().await;
     (status.code(), shown)

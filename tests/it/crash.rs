@@ -7,7 +7,7 @@ mod resume;
 mod runs;
 
 use serde_json::{Value, json};
-use toolyard_tests::{Host, Session, Setup, Sink, guests, until};
+use toolyard_tests::{Host, Session, Setup, Sink, until};
 
 /// A host with the guest `effects`, a sink for its effects, and a client that supports elicitation.
 struct Scene {
@@ -24,17 +24,9 @@ impl Scene {
 
     async fn with(fail_at: Option<&str>, more: impl FnOnce(Setup) -> Setup) -> Self {
         let sink = Sink::start().await;
-        let setup = Setup::new()
-            .with(&[guests::fixture("effects")])
-            .manifest("effects", &sink.manifest())
-            .set("tasks.rerun-after", "20ms");
-        let setup = more(setup);
-        let setup = match fail_at {
-            Some(name) => setup.fail_at(name),
-            None => setup,
-        };
-        let host = setup.start().await;
-        let session = host.open_as(json!({"elicitation": {}})).await;
+        let setup = more(Setup::fixture("effects", &sink.manifest()).set("tasks.rerun-after", "20ms"));
+        let setup = fail_at.into_iter().fold(setup, Setup::fail_at);
+        let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
         Self { sink, host, session }
     }
 

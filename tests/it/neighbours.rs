@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use toolyard_tests::stateless::{Client, everything};
-use toolyard_tests::{Host, Setup, Sink, guests, token, until};
+use toolyard_tests::{Host, Setup, Sink, text, token, until};
 
 /// The recovery of a dead host's tasks takes at most this time.
 const SEEN_TO: Duration = Duration::from_secs(20);
@@ -54,17 +54,13 @@ impl Place {
 }
 
 fn setup(sink: &Sink) -> Setup {
-    Setup::new()
-        .with(&[guests::fixture("effects")])
-        .manifest("effects", &sink.manifest())
-        .principals(&["ann"])
-        .set("tasks.rerun-after", "20ms")
+    let setup = Setup::fixture("effects", &sink.manifest());
+    setup.principals(&["ann"]).set("tasks.rerun-after", "20ms")
 }
 
 /// The outcome of a task, as its tool reported it.
 fn outcome(task: &Value) -> Value {
-    let text = task["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a result: {task}"));
-    serde_json::from_str(text).expect("JSON")
+    serde_json::from_str(text(&task["result"])).expect("JSON")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -110,6 +110,13 @@ impl Setup {
         self
     }
 
+    /// Removes the rate limits.
+    #[must_use]
+    pub fn without_rates(self) -> Self {
+        let rates = ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"];
+        rates.iter().fold(self, |setup, rate| setup.set(&format!("rates.{rate}"), "none"))
+    }
+
     /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, args: &[&str]) -> Self {

@@ -3,7 +3,7 @@
 
 use super::Scene;
 use serde_json::{Value, json};
-use toolyard_tests::{Setup, Sink, guests, until};
+use toolyard_tests::{Setup, Sink, until};
 
 /// A host with a tool that resumes, and what it does with a request in doubt.
 async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
@@ -12,9 +12,8 @@ async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
         "[task]\ndurability = \"resume\"\n[http]\nallow = [\"127.0.0.1:{}\"]\nin-doubt = \"{in_doubt}\"\n",
         sink.port()
     );
-    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
-    let host = setup.manifest("chances", &manifest).fail_at(fail_at).start().await;
-    let session = host.open_as(json!({"elicitation": {}})).await;
+    let setup = Setup::fixture("chances", &manifest).set("admin.listen", "127.0.0.1:0");
+    let (host, session) = setup.fail_at(fail_at).open_as(json!({"elicitation": {}})).await;
     Scene { sink, host, session }
 }
 
@@ -34,8 +33,7 @@ impl Scene {
     }
 
     async fn answer(&self, id: &str) {
-        let answered = self.host.command(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
-        assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+        self.host.prints(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
     }
 }
 

@@ -5,7 +5,7 @@ use super::stage::Stage;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
 use toolyard_tests::host::install_as;
-use toolyard_tests::{Setup, guests, until};
+use toolyard_tests::{Setup, guests, text, until};
 
 /// The limits are longer than the host takes to ask, and short enough for a test.
 const LIMITS: &str = "\
@@ -108,8 +108,7 @@ async fn time_out_while_a_question_is_pending(stage: &Stage) {
     let call = stage.session.begin("tools/call", json!({"name": "ask_and_stay", "arguments": {}})).await;
     let (answer, before) = call.answer().await;
     assert!(before.iter().any(|message| message["method"] == "elicitation/create"), "{before:?}");
-    let told = answer["result"]["content"][0]["text"].as_str().expect("a text");
-    assert!(told.contains("`limits.wall`"), "{told}");
+    assert!(text(&answer["result"]).contains("`limits.wall`"), "{answer}");
 }
 
 /// The host drops the excess, and reports that to the operator and to the client.
@@ -150,9 +149,7 @@ async fn change_flood(stage: &Stage) {
 
 /// Only its own client's stream ends, and may be resumed.
 async fn stream_release_flood(stage: &Stage) {
-    let params = json!({"name": "release_flood", "arguments": {}});
-    let call =
-        json!({"jsonrpc": "2.0", "id": stage.session.next_id(), "method": "tools/call", "params": params});
+    let call = stage.session.message("tools/call", json!({"name": "release_flood", "arguments": {}}));
     let answer = stage.session.post(&call).await;
     assert_eq!(answer.status, 200);
     if answer.is_events() {
@@ -181,6 +178,5 @@ async fn question_flood(stage: &Stage) {
         }
     };
     assert_eq!(asked, 64, "`limits.questions`");
-    let told = answer["result"]["content"][0]["text"].to_string();
-    assert!(told.contains("`limits.questions`"), "{told}");
+    assert!(text(&answer["result"]).contains("`limits.questions`"), "{answer}");
 }
