@@ -33,7 +33,6 @@ mod install;
 mod kept;
 mod languages;
 mod lifecycle;
-mod limits;
 mod logging;
 mod matrix;
 mod neighbours;
