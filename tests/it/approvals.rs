@@ -1,14 +1,12 @@
 //! Calls that wait for the operator's approval (`confirm`), through clients and the command line.
 
 use crate::audit::{actions, said_of};
-use crate::command_line::{err, out};
 use hyper::Method;
-use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
+use serde_json::json;
+use toolyard_tests::host::command;
 use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::stateless::everything;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Connection, Host, Session, Setup, text};
 
 /// The probe, whose `echo` needs an approval.
 fn setup() -> Setup {
@@ -24,9 +22,7 @@ async fn waiting(session: &Session, text: &str) -> String {
 
 /// Runs a command on a terminal of its own, and types this line into it.
 async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, String) {
-    let mut command = tokio::process::Command::new(guests::binary());
-    command.arg("--data").arg(host.data()).args(args);
-    let mut terminal = OnTerminal::start(command);
+    let mut terminal = OnTerminal::start(command(args[0], host.folder(), &args[1..]));
     terminal.types(&format!("{line}\n"));
     let (status, shown) = terminal.ended().await;
     (status.code(), shown)
@@ -35,20 +31,16 @@ async fn on_terminal(host: &Host, args: &[&str], line: &str) -> (Option<i32>, St
 #[tokio::test]
 async fn an_operator_lists_approves_and_denies_at_the_command_line() {
     let (host, session) = setup().open().await;
-    let none = host.command(&["approvals", "list"]).await;
-    assert!(out(&none).contains("No call"), "{}", out(&none));
+    let none = host.prints(&["approvals", "list"]).await;
+    assert!(none.contains("No call"), "{none}");
     let (first, second) = (waiting(&session, "to production").await, waiting(&session, "again").await);
-    let listed = host.command(&["approvals", "list", "--json"]).await;
-    let listed: Vec<Value> =
-        out(&listed).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let listed = host.lines(&["approvals", "list", "--json"]).await;
     assert_eq!(listed.len(), 2);
     assert_eq!((&listed[0]["taskId"], &listed[0]["tool"]), (&json!(first), &json!("echo")));
     assert_eq!(listed[0]["arguments"], json!({"text": "to production"}));
     assert_eq!(listed[0]["message"], "Repeats what it gets.");
 
-    let piped = host.command(&["approvals", "approve", &first]).await;
-    assert_eq!(piped.status.code(), Some(1));
-    assert!(err(&piped).contains("on a terminal"), "{}", err(&piped));
+    host.refuses(&["approvals", "approve", &first], 1, "on a terminal").await;
     assert_eq!(session.task(&first).await["status"], "input_required", "a program approves nothing");
     let (code, shown) = on_terminal(&host, &["approvals", "approve", &first], "perhaps").await;
     assert_eq!(code, Some(1), "{shown}");
@@ -57,13 +49,11 @@ async fn an_operator_lists_approves_and_denies_at_the_command_line() {
     assert!(shown.contains("to production") && shown.contains("Repeats what it gets."), "{shown}");
     session.until(&first, "completed").await;
 
-    let denied = host.command(&["approvals", "deny", &second, "--note", "Once is enough."]).await;
-    assert_eq!(denied.status.code(), Some(0), "{}", err(&denied));
+    host.prints(&["approvals", "deny", &second, "--note", "Once is enough."]).await;
     session.until(&second, "failed").await;
     let result = session.result("tasks/result", json!({"taskId": second})).await;
-    assert!(result["content"][0]["text"].as_str().expect("a text").contains("Once is enough."), "{result}");
-    let late = host.command(&["approvals", "deny", &second]).await;
-    assert!(err(&late).contains("does not wait for an approval"), "{}", err(&late));
+    assert!(text(&result).contains("Once is enough."), "{result}");
+    host.refuses(&["approvals", "deny", &second], 1, "does not wait for an approval").await;
 
     let first = said_of(&host, &first, "task.ended").await;
     assert_eq!(actions(&first)[..3], ["task.created", "approval.asked", "approval.given"]);

@@ -3,18 +3,13 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use std::time::Instant;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::{Key, RESOURCE, now, unsigned};
-use toolyard_tests::session::{HEADERS, LATEST, initialize};
-use toolyard_tests::{Host, IdentityProvider, Session};
+use toolyard_tests::session::{HEADERS, initialize};
+use toolyard_tests::{Host, IdentityProvider, LATEST, Session, Setup};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const METADATA: &str = "https://tools.example.com/.well-known/oauth-protected-resource/mcp";
-
-async fn send(host: &Host, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    Connection::open(host.port()).await.send(method, path, headers, body.to_owned()).await
-}
 
 /// Sends an `initialize` with this bearer token.
 pub async fn knock_by(host: &Host, token: &str) -> Answer {
@@ -23,8 +18,8 @@ pub async fn knock_by(host: &Host, token: &str) -> Answer {
 
 /// Sends an `initialize` with these additional headers.
 async fn knock(host: &Host, more: &[(&str, &str)]) -> Answer {
-    let headers = [&HEADERS[..], more].concat();
-    send(host, Method::POST, "/mcp", &headers, &initialize(LATEST, json!({})).to_string()).await
+    let body = initialize(LATEST, json!({})).to_string();
+    host.send(Method::POST, "/mcp", &[&HEADERS[..], more].concat(), &body).await
 }
 
 /// The expected refusal, to the byte.
@@ -84,7 +79,7 @@ async fn a_3_a_4_a_5_a_request_needs_one_valid_token_and_no_fault_is_told_from_a
         check(what, knock(&host, headers).await, &expected).await;
     }
     let query = format!("/mcp?access_token={}", good.trim_start_matches("Bearer "));
-    let answer = send(&host, Method::POST, &query, &HEADERS, PING).await;
+    let answer = host.send(Method::POST, &query, &HEADERS, PING).await;
     check("A-5: a token in the query", answer, &missing()).await;
     assert_eq!(provider.fetches(), 0, "none of them was worth a look at the keys");
     for key in &keys {
@@ -115,9 +110,9 @@ async fn a_3_a_4_a_5_a_request_needs_one_valid_token_and_no_fault_is_told_from_a
     }
     assert!(provider.fetches() as u64 <= 2 + began.elapsed().as_secs() / 10, "{}", provider.fetches());
     // Before that, the answer depends neither on the path nor on anything else in the request.
-    assert_eq!(send(&host, Method::POST, "/mcpx", &[], PING).await.status, 404);
+    assert_eq!(host.send(Method::POST, "/mcpx", &[], PING).await.status, 404);
     for (method, headers) in [(Method::PUT, &[][..]), (Method::POST, &[("accept", "text/html")])] {
-        check("a strange request", send(&host, method, "/mcp", headers, "{").await, &missing()).await;
+        check("a strange request", host.send(method, "/mcp", headers, "{").await, &missing()).await;
     }
 }
 
@@ -137,13 +132,13 @@ async fn a_5_h_25_every_message_of_a_session_needs_a_token_of_its_principal() {
         (Method::GET, ""),
         (Method::DELETE, ""),
     ] {
-        let answer = send(&host, method.clone(), "/mcp", &tokenless.headers(), body).await;
+        let answer = host.send(method.clone(), "/mcp", &tokenless.headers(), body).await;
         check(&format!("{method} {body}"), answer, &missing()).await;
-        let answer = send(&host, method.clone(), "/mcp", &stolen.headers(), body).await;
+        let answer = host.send(method.clone(), "/mcp", &stolen.headers(), body).await;
         let mut unknown = stolen.headers();
         unknown.retain(|(name, _)| *name != "mcp-session-id");
         unknown.push(("mcp-session-id", "00000000000000000000000000000000"));
-        let never = send(&host, method, "/mcp", &unknown, body).await;
+        let never = host.send(method, "/mcp", &unknown, body).await;
         assert_eq!(answer.status, 404, "{body}");
         assert_eq!((answer.status, answer.headers.len()), (never.status, never.headers.len()));
         assert_eq!(answer.bytes().await, never.bytes().await);
@@ -167,45 +162,35 @@ async fn a_3_a_required_scope_that_is_missing_is_named() {
 }
 
 #[tokio::test]
-async fn a_1_a_2_the_metadata_says_who_issues_tokens() {
-    let (provider, _) = IdentityProvider::of(Key::ed("one")).await;
-    let host = Setup::new().config(&provider.config()).start().await;
-    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
-        let answer = send(&host, Method::GET, path, &[], "").await;
-        assert_eq!(answer.status, 200, "{path}");
-        assert_eq!(answer.header("content-type"), "application/json");
-        assert_eq!(answer.header("access-control-allow-origin"), "*");
-        assert_eq!(
-            answer.json().await,
-            json!({
-                "resource": RESOURCE,
-                "authorization_servers": [provider.issuer()],
-                "scopes_supported": ["tools"],
-                "bearer_methods_supported": ["header"],
-                "resource_name": "toolyard",
-            })
-        );
-        let head = send(&host, Method::HEAD, path, &[], "").await;
-        assert_eq!(head.status, 200);
-        assert!(head.bytes().await.is_empty());
-        let preflight = [("origin", "http://localhost:1"), ("access-control-request-method", "GET")];
-        assert_eq!(send(&host, Method::OPTIONS, path, &preflight, "").await.status, 204);
-        assert_eq!(send(&host, Method::POST, path, &[], "").await.status, 405);
-        assert_eq!(send(&host, Method::GET, path, &[("host", "evil.example")], "").await.status, 403);
-    }
-    let anonymous = Host::with(&[]).await;
-    let path = "/.well-known/oauth-protected-resource";
-    assert_eq!(send(&anonymous, Method::GET, path, &[], "").await.status, 404);
-}
-
-#[tokio::test]
-async fn h_2_pages_that_may_call_can_read_every_answer() {
+async fn a_1_a_2_h_2_the_metadata_says_who_issues_tokens_and_pages_that_may_call_can_read_every_answer() {
     let (provider, key) = IdentityProvider::of(Key::ed("one")).await;
     let config = format!(
         "[http]\nhosts = [\"tools.example.com\"]\norigins = [\"https://app.example.com\"]\n{}",
         provider.config()
     );
     let host = Setup::new().config(&config).start().await;
+    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
+        let answer = host.send(Method::GET, path, &[], "").await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("content-type"), "application/json");
+        assert_eq!(answer.header("access-control-allow-origin"), "*");
+        let metadata = json!({
+            "resource": RESOURCE, "authorization_servers": [provider.issuer()], "scopes_supported": ["tools"],
+            "bearer_methods_supported": ["header"], "resource_name": "toolyard",
+        });
+        assert_eq!(answer.json().await, metadata);
+        let head = host.send(Method::HEAD, path, &[], "").await;
+        assert_eq!(head.status, 200);
+        assert!(head.bytes().await.is_empty());
+        let preflight = [("origin", "http://localhost:1"), ("access-control-request-method", "GET")];
+        assert_eq!(host.send(Method::OPTIONS, path, &preflight, "").await.status, 204);
+        assert_eq!(host.send(Method::POST, path, &[], "").await.status, 405);
+        assert_eq!(host.send(Method::GET, path, &[("host", "evil.example")], "").await.status, 403);
+    }
+    let anonymous = Host::with(&[]).await;
+    let path = "/.well-known/oauth-protected-resource";
+    assert_eq!(anonymous.send(Method::GET, path, &[], "").await.status, 404);
+
     let token = format!("Bearer {}", provider.token(&key, "alice"));
     for origin in ["https://app.example.com", "http://localhost:6274"] {
         let ask = [
@@ -214,7 +199,7 @@ async fn h_2_pages_that_may_call_can_read_every_answer() {
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", "authorization,content-type"),
         ];
-        let preflight = send(&host, Method::OPTIONS, "/mcp", &ask, "").await;
+        let preflight = host.send(Method::OPTIONS, "/mcp", &ask, "").await;
         assert_eq!(preflight.status, 204, "{origin}: without a token");
         assert_eq!(preflight.header("access-control-allow-origin"), origin);
         assert_eq!(preflight.header("access-control-allow-methods"), "POST, GET, DELETE");
@@ -235,7 +220,7 @@ async fn h_2_pages_that_may_call_can_read_every_answer() {
             ("mcp-session-id", &*id),
             ("accept", "text/event-stream"),
         ];
-        let stream = send(&host, Method::GET, "/mcp", &headers, "").await;
+        let stream = host.send(Method::GET, "/mcp", &headers, "").await;
         assert!(stream.is_events());
         for (status, answer) in [(401, refused), (200, opened), (200, stream)] {
             assert_eq!(answer.status, status);

@@ -1,13 +1,14 @@
 //! Access rules: which principal may use which tools, resources and prompts. To a caller, anything that it
 //! may not use does not exist. If only a scope is missing, the host names that scope (A-3).
 
+use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::{Setup, command};
+use toolyard_tests::host::run;
 use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::Key;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, IdentityProvider, Session, guests};
+use toolyard_tests::tokens::stanza;
+use toolyard_tests::{Host, IdentityProvider, Session, Setup, guests, token};
 
 const RULES: &str = r#"
 [[rules]]
@@ -54,10 +55,7 @@ async fn ruled() -> Host {
 }
 
 pub async fn both(host: &Host) -> (Session, Session) {
-    (
-        Session::open_with(host.port(), &token("alice")).await,
-        Session::open_with(host.port(), &token("bob")).await,
-    )
+    (host.session_of("alice").await, host.session_of("bob").await)
 }
 
 /// The names on all pages. No page is empty only because others see more (N-1).
@@ -95,8 +93,7 @@ async fn lists_show_what_the_caller_may_use_and_nothing_else() {
 /// The answer to a call, without the requested name.
 async fn nameless(session: &Session, method: &str, params: Value, name: &str) -> (u16, String) {
     let answer = post(session, method, params).await;
-    let status = answer.status.as_u16();
-    (status, String::from_utf8(answer.bytes().await.to_vec()).expect("text").replace(name, "NAME"))
+    (answer.status.as_u16(), answer.text().await.replace(name, "NAME"))
 }
 
 #[tokio::test]
@@ -134,7 +131,7 @@ async fn what_is_denied_is_answered_like_what_does_not_exist() {
         )
         .start()
         .await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let bob = host.session_of("bob").await;
     for (method, params) in
         [("prompts/get", &get as &dyn Fn(&str) -> Value), ("completion/complete", &complete)]
     {
@@ -173,8 +170,8 @@ async fn a_3_where_a_scope_would_help_it_is_named_whether_the_thing_exists_or_no
     let denied = bob.error("tools/call", too_long).await;
     assert_eq!(denied["code"], -32602);
     assert_eq!(denied["message"], "The tool `echo` may not be called with these arguments");
-    let seen = host.command(&["tasks", "list", "--json"]).await;
-    assert_eq!(String::from_utf8_lossy(&seen.stdout).trim(), "", "the host made no task for any of it");
+    let seen = host.lines(&["tasks", "list", "--json"]).await;
+    assert!(seen.is_empty(), "the host made no task for any of it: {seen:?}");
 }
 
 #[tokio::test]
@@ -187,8 +184,7 @@ async fn a_subscriber_hears_only_of_what_it_may_read() {
     ];
     let components = [guests::fixture("script"), guests::fixture("library")];
     let host = Setup::new().with(&components).config(&config.concat()).start().await;
-    let alice = Session::open_with(host.port(), &token("alice")).await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let (alice, bob) = both(&host).await;
     for uri in ["test://public", "test://secret"] {
         for session in [&alice, &bob] {
             assert_eq!(session.result("resources/subscribe", json!({"uri": uri})).await, json!({}));
@@ -213,12 +209,9 @@ async fn updated(events: &mut toolyard_tests::http::Events) -> String {
 
 /// The code and the output of `toolyard rules explain` with this configuration.
 async fn explained(config: &str, args: &[&str]) -> (Option<i32>, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("toolyard.toml"), config).expect("a configuration");
-    let args: Vec<String> = ["explain"].iter().chain(args).map(|argument| (*argument).to_owned()).collect();
-    let output = command("rules", folder.path(), &args).output().await.expect("it runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (output.status.code(), text(output.stdout) + &text(output.stderr))
+    let setup = Setup::new().config(config);
+    let output = run("rules", setup.folder(), &[&["explain"], args].concat()).await;
+    (output.status.code(), out(&output) + &err(&output))
 }
 
 #[tokio::test]
@@ -257,8 +250,7 @@ async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
          tools = [\"echo\"]\n\
          [[rules]]\neffect = \"allow\"\nprincipals = [\"{issuer}#alice\"]\nscopes = [\"long\"]\ntools = [\"wait\"]\n"
     );
-    let setup = Setup::probe().config(&(provider.config() + &rules));
-    let host = setup.start().await;
+    let host = Setup::probe().config(&(provider.config() + &rules)).start().await;
     let token = |subject: &str, more: Value| {
         let mut claims = provider.claims(subject);
         for (name, value) in more.as_object().expect("claims") {

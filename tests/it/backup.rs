@@ -3,7 +3,6 @@
 mod interrupted;
 mod refusals;
 
-use crate::command_line::{err, out};
 use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,8 +11,8 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use toolyard_tests::host::{Setup, command};
-use toolyard_tests::{Host, eventually, guests, postgres};
+use toolyard_tests::host::run;
+use toolyard_tests::{Host, Setup, ends, eventually, guests, postgres, succeeds, until};
 
 /// Concurrent clients that create tasks.
 const CLIENTS: usize = 4;
@@ -49,23 +48,19 @@ impl Target {
     }
 
     async fn restore(&self, file: &Path) -> Output {
-        let args = [file.to_str().expect("a plain name").to_owned()];
-        command("restore", self.folder.path(), &args).output().await.expect("it runs")
+        run("restore", self.folder.path(), &[file.to_str().expect("a plain name")]).await
     }
 
     /// Restores the file, and starts a host.
     async fn start_from(&self, file: &Path) -> Host {
-        let restored = self.restore(file).await;
-        assert_eq!(restored.status.code(), Some(0), "{}", err(&restored));
-        assert!(err(&restored).contains("restored a "), "{}", err(&restored));
+        ends(&self.restore(file).await, 0, "restored a ");
         Host::on(self.folder.clone(), self.args.clone()).await
     }
 }
 
 async fn back_up(host: &Host) -> PathBuf {
-    let written = host.command(&["backup", "-o", "store.backup"]).await;
-    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
-    assert!(!err(&written).contains("audit log does not"), "{}", err(&written));
+    let said = ends(&host.command(&["backup", "-o", "store.backup"]).await, 0, "");
+    assert!(!said.contains("audit log does not"), "{said}");
     host.folder().join("store.backup")
 }
 
@@ -91,7 +86,7 @@ async fn a_backup_of_a_database_under_load_holds_every_acknowledged_task() {
         })
         .collect();
     let so_far = || acknowledged.lock().expect("no panic").clone();
-    eventually("enough tasks", || async { (so_far().len() >= BEFORE).then_some(()) }).await;
+    until("enough tasks", || async { so_far().len() >= BEFORE }).await;
     let before = so_far();
     let completed = session.complete("echo", json!({"text": "completed"})).await;
     let file = back_up(&host).await;
@@ -133,7 +128,7 @@ async fn stays_encrypted(from: &str, to: &str) {
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("sets");
     };
     let from = setup(&format!("{from}{keys}"));
-    write_key(from.plugins().parent().expect("a folder"), "11");
+    write_key(from.folder(), "11");
     let (host, session) = from.open().await;
     let id = session.complete("echo", json!({"text": WORD})).await;
     let file = back_up(&host).await;
@@ -141,9 +136,7 @@ async fn stays_encrypted(from: &str, to: &str) {
     assert!(!bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes()));
     let target = Target::new(setup(&format!("{to}{keys}")));
     write_key(target.folder.path(), "22");
-    let refused = target.restore(&file).await;
-    assert_eq!(refused.status.code(), Some(1), "{}", err(&refused));
-    assert!(err(&refused).contains("encrypted with the key"), "{}", err(&refused));
+    ends(&target.restore(&file).await, 1, "encrypted with the key");
     write_key(target.folder.path(), "11");
     let restored = target.start_from(&file).await;
     let result = session.at(restored.port()).result("tasks/result", json!({"taskId": id})).await;
@@ -158,20 +151,29 @@ async fn an_encrypted_store_stays_encrypted_in_the_file() {
 }
 
 #[tokio::test]
-async fn owners_of_tool_names_are_in_the_backup_and_the_audit_log_names_both_actions() {
+async fn a_backup_goes_to_stdout_replaces_no_file_unless_forced_and_has_the_owners_of_tool_names() {
     let (host, _session) = setup("").open().await;
+    let piped = host.command(&["backup", "-o", "-"]).await;
+    succeeds(&piped);
+    let file = host.folder().join("piped");
+    std::fs::write(&file, &piped.stdout).expect("writes");
+    let refused = host.command(&["backup", "-o", "piped"]).await;
+    ends(&refused, 1, "--force");
+    assert!(refused.stdout.is_empty() && std::fs::read(&file).expect("reads") == piped.stdout, "as it was");
+    host.prints(&["backup", "-o", "piped", "--force"]).await;
+    assert!(std::fs::read(&file).expect("reads") != piped.stdout);
     let names = |data: &Path| {
         let files = std::fs::read_dir(data.join("names")).expect("a folder").flatten();
         let names =
             files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
         names.map(|path| std::fs::read(path).expect("reads")).collect::<Vec<_>>()
     };
-    let file = back_up(&host).await;
+    std::fs::write(&file, &piped.stdout).expect("writes");
     let target = Target::new(setup(""));
-    let restored = target.restore(&file).await;
-    assert_eq!(restored.status.code(), Some(0), "{}", err(&restored));
+    succeeds(&target.restore(&file).await);
     assert!(!names(&host.data()).is_empty());
     assert_eq!(names(&host.data()), names(&target.data()));
+    // Both actions are in an audit log.
     for (data, action) in [(host.data(), "backup.written"), (target.data(), "backup.restored")] {
         let log = std::fs::read_to_string(data.join("audit.jsonl")).expect("an audit log");
         assert!(log.contains(action), "{log}");
@@ -188,34 +190,14 @@ async fn owners_of_tool_names_are_in_the_backup_and_the_audit_log_names_both_act
 #[tokio::test]
 async fn a_backup_of_the_first_format_is_restored_with_all_that_is_in_it() {
     let sample = guests::root().join("tests/formats/backup-1.gz");
-    let unpacked =
-        tokio::process::Command::new("gzip").arg("-dc").arg(sample).output().await.expect("gzip runs");
-    assert!(unpacked.status.success(), "{}", err(&unpacked));
+    let unpacked = std::process::Command::new("gzip").arg("-dc").arg(sample).output().expect("gzip runs");
     let target = Target::new(setup(""));
     let file = target.folder.path().join("sample.backup");
     std::fs::write(&file, &unpacked.stdout).expect("writes");
     let host = target.start_from(&file).await;
-    let listed = host.command(&["tasks", "list"]).await;
-    let listed = out(&listed);
+    let listed = host.prints(&["tasks", "list"]).await;
     let row = listed.lines().find(|line| line.contains("c4cbeb05-ad5b-4186-bd61-54cb6d7c55c6"));
     assert!(row.is_some_and(|row| row.contains("completed") && row.contains("wait")), "{listed}");
-    let shown = out(&host.command(&["tasks", "show", "c4cbeb05-ad5b-4186-bd61-54cb6d7c55c6"]).await);
+    let shown = host.prints(&["tasks", "show", "c4cbeb05-ad5b-4186-bd61-54cb6d7c55c6"]).await;
     assert!(shown.contains("{\"ms\":10}") && shown.contains("3153600000000"), "{shown}");
-}
-
-#[tokio::test]
-async fn a_backup_goes_to_stdout_and_replaces_no_file_unless_forced() {
-    let (host, _session) = setup("").open().await;
-    let piped = host.command(&["backup", "-o", "-"]).await;
-    assert_eq!(piped.status.code(), Some(0), "{}", err(&piped));
-    let file = host.folder().join("piped");
-    std::fs::write(&file, &piped.stdout).expect("writes");
-    Target::new(setup("")).start_from(&file).await;
-    let refused = host.command(&["backup", "-o", "piped"]).await;
-    assert_eq!((refused.status.code(), out(&refused).as_str()), (Some(1), ""), "{}", err(&refused));
-    assert!(err(&refused).contains("--force"), "{}", err(&refused));
-    assert!(std::fs::read(&file).expect("reads") == piped.stdout, "it stays as it was");
-    let forced = host.command(&["backup", "-o", "piped", "--force"]).await;
-    assert_eq!(forced.status.code(), Some(0), "{}", err(&forced));
-    assert!(std::fs::read(&file).expect("reads") != piped.stdout);
 }

@@ -9,9 +9,8 @@ mod surviving;
 
 use crate::clients::{Client, finished};
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::{Host, Sink, guests};
+use toolyard_tests::{Host, Setup, Sink, guests};
 
 /// Whether tests take the times of real clients.
 fn is_full() -> bool {

@@ -3,7 +3,8 @@
 use crate::command_line::{err, out};
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
-use toolyard_tests::host::{Setup, command};
+use toolyard_tests::host::command;
+use toolyard_tests::{Setup, ends};
 
 /// A folder with the probe.
 fn folder() -> TempDir {
@@ -12,15 +13,13 @@ fn folder() -> TempDir {
 
 /// Runs `toolyard call` on a folder.
 async fn call(folder: &TempDir, args: &[&str]) -> Output {
-    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let mut command = command("call", folder.path(), &args);
-    command.stdin(Stdio::null()).output().await.expect("the command runs")
+    command("call", folder.path(), args).stdin(Stdio::null()).output().await.expect("the command runs")
 }
 
 const ASK: [&str; 2] = ["ask", r#"{"question":"who?"}"#];
 
 #[tokio::test]
-async fn questions_are_answered_by_their_keys() {
+async fn questions_are_answered_by_their_keys_or_declined() {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
     write("answers.toml", "[answer]\naction = \"accept\"\ncontent = { answer = \"Ada\" }\n");
@@ -36,13 +35,8 @@ async fn questions_are_answered_by_their_keys() {
     assert_eq!(out(&called), "Eve\n", "the flag wins");
     let record = [&ASK[..], &["--answer", eve, "--record", "eve.case.toml"]].concat();
     assert_eq!(call(&folder, &record).await.status.code(), Some(0));
-    let again = call(&folder, &record).await;
-    assert!(again.status.code() == Some(2) && err(&again).contains("already exists"), "{}", err(&again));
-}
-
-#[tokio::test]
-async fn a_question_without_an_answer_is_declined_and_named() {
-    let folder = folder();
+    ends(&call(&folder, &record).await, 2, "already exists");
+    // A question without an answer is declined and named.
     let other = r#"other={"action":"cancel"}"#;
     let called = call(&folder, &[&ASK[..], &["--answer", other]].concat()).await;
     assert_eq!((called.status.code(), out(&called).as_str()), (Some(0), "declined\n"));
@@ -66,15 +60,9 @@ async fn what_is_expected_decides_about_the_exit_code() {
         (fails, ["--expect", "\"no luck\""], 1),
         (["protocol_error", r#"{"code":-5,"message":"odd"}"#], ["--expect-error", "odd"], 0),
     ] {
-        let called = call(&folder, &[words, expects].concat()).await;
-        assert_eq!(
-            called.status.code(),
-            Some(code),
-            "{words:?} {expects:?}: {}",
-            out(&called) + &err(&called)
-        );
+        ends(&call(&folder, &[words, expects].concat()).await, code, "");
     }
     let called = call(&folder, &[hello, ["--expect", "\"other\""]].concat()).await;
-    assert_eq!(called.status.code(), Some(1));
-    assert!(out(&called).is_empty() && err(&called).contains("- other\n+ hello"), "{}", err(&called));
+    ends(&called, 1, "- other\n+ hello");
+    assert!(called.stdout.is_empty());
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
-use toolyard_tests::host::{Setup, has_bridge};
+use toolyard_tests::host::has_bridge;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::{guests, schema};
+use toolyard_tests::{Setup, guests, schema};
 
 /// A scenario takes about five seconds on an otherwise idle machine.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -3,15 +3,14 @@
 
 use crate::bridge::order;
 use crate::network::authority;
-use crate::questions::{accepted, everything, form, open};
+use crate::questions::{accepted, everything, form};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{command, run};
 use toolyard_tests::postgres::{self, Flushing, Server};
 use toolyard_tests::stateless::Client;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Sink, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Sink, ends, eventually, guests, until};
 
 /// A database for hosts that share it.
 struct Cluster {
@@ -62,19 +61,18 @@ async fn any_host_answers_for_any_task() {
     // Clients of both other hosts wait for the result.
     let quick = on_a.create("wait", json!({"ms": 700})).await;
     let wait = json!({"taskId": quick});
-    let results =
-        tokio::join!(on_b.result("tasks/result", wait.clone()), on_c.result("tasks/result", wait.clone()),);
+    let results = tokio::join!(on_b.result("tasks/result", wait.clone()), on_c.result("tasks/result", wait));
     assert_eq!((&results.0["isError"], &results.1["isError"]), (&json!(false), &json!(false)));
     // A cancel is final before it is acknowledged, no matter which host runs the task, and the guest stops.
     let spinning = on_a.create("spin", json!({"ms": 600_000})).await;
     // One that sleeps, and this one.
-    eventually("the guest to run", || async { (a.runs().await == 2).then_some(()) }).await;
+    until("the guest to run", || async { a.runs().await == 2 }).await;
     assert_eq!(on_c.result("tasks/cancel", json!({"taskId": spinning})).await["status"], "cancelled");
     for session in [&on_a, &on_b, &on_c] {
         assert_eq!(session.task(&spinning).await["status"], "cancelled");
         assert_eq!(session.error("tasks/cancel", json!({"taskId": spinning})).await["code"], -32602);
     }
-    eventually("the guest to stop", || async { (a.runs().await == 1).then_some(()) }).await;
+    until("the guest to stop", || async { a.runs().await == 1 }).await;
     // Without a session.
     let there = Client::with_tasks(b.port());
     let id = there.create("batch", json!({"steps": 1, "ms": 600_000})).await;
@@ -87,10 +85,10 @@ async fn any_host_answers_for_any_task() {
 /// A7: the host on which the client waits asks the question. The first answer counts, whichever host receives
 /// it.
 #[tokio::test]
-async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
+async fn questions_of_a_task_are_asked_and_answered_on_other_hosts_and_a_session_ends_on_all() {
     let Some(cluster) = Cluster::on_shared() else { return };
     let [a, b, c] = cluster.hosts().await;
-    let on_a = open(&a, everything()).await;
+    let on_a = a.open_as(everything()).await;
     let task = on_a.create_script(json!([{"ask": [form("a")]}])).await;
     let (on_b, on_c) = (on_a.at(b.port()), on_a.at(c.port()));
     let mut wait = on_b.begin("tasks/result", json!({"taskId": task})).await;
@@ -101,6 +99,10 @@ async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
     let (answer, _) = wait.answer().await;
     assert_eq!(outcome(&answer["result"]), json!([{"a": accepted()}]));
     assert_eq!(on_a.task(&task).await["status"], "completed");
+    // If one host closes a session, all hosts close it a moment later.
+    on_a.delete().await;
+    let ping = json!({"jsonrpc": "2.0", "id": "p", "method": "ping"});
+    until("the session to be closed there too", || async { on_b.post(&ping).await.status == 404 }).await;
 }
 
 /// A client of one host gives up. The same call on another host joins the kept task, once.
@@ -110,13 +112,11 @@ async fn an_equal_call_on_another_host_joins_the_kept_task() {
     let sink = Sink::start().await;
     let start = || {
         let setup = cluster.bare().with(&[guests::fixture("effects")]).manifest("effects", &sink.manifest());
-        let setup = setup.config(&stanza("alice", &[])).set("admin.listen", "127.0.0.1:0");
+        let setup = setup.principals(&["alice"]).set("admin.listen", "127.0.0.1:0");
         setup.set("bridge.after", "60s").start()
     };
     let (a, b) = tokio::join!(start(), start());
-    let alice = token("alice");
-    let (on_a, on_b) =
-        tokio::join!(Session::open_with(a.port(), &alice), Session::open_with(b.port(), &alice));
+    let (on_a, on_b) = tokio::join!(a.session_of("alice"), b.session_of("alice"));
     // From the first call on, a host looks in the store for no more kept tasks.
     on_b.call("slow", order(&sink, "other", 0)).await;
     sink.hold();
@@ -134,7 +134,7 @@ async fn an_equal_call_on_another_host_joins_the_kept_task() {
     };
     counts(&a, "toolyard_kept_total").await;
     // Broadcasts arrive in the order in which they were sent, so this one arrives after that about the task.
-    let other = Session::open_with(a.port(), &alice).await;
+    let other = a.session_of("alice").await;
     let mut listening = other.at(b.port()).listen().await;
     other.create("slow", json!({"key": "without effects"})).await;
     while next(&mut listening).await.expect("the stream stays open")["method"] != "notifications/tasks/status"
@@ -148,25 +148,9 @@ async fn an_equal_call_on_another_host_joins_the_kept_task() {
     assert_eq!(joined["structuredContent"]["key"], "k", "{joined}");
     assert_eq!(sink.of("k").begun, [1], "the guest ran once");
     // The result is delivered, so no call joins the task on the first host either.
-    eventually("another run", || async {
+    until("another run", || async {
         on_a.call("slow", arguments.clone()).await;
-        (sink.of("k").begun.len() == 2).then_some(())
-    })
-    .await;
-}
-
-/// If one host closes a session, all hosts close it a moment later.
-#[tokio::test]
-async fn a_session_is_the_same_on_every_host() {
-    let Some(cluster) = Cluster::on_shared() else { return };
-    let [a, b] = cluster.hosts().await;
-    let on_a = Session::open(a.port()).await;
-    let on_b = on_a.at(b.port());
-    on_b.result("tasks/list", json!({})).await;
-    on_a.delete().await;
-    let ping = json!({"jsonrpc": "2.0", "id": "p", "method": "ping"});
-    eventually("the session to be closed there too", || async {
-        (on_b.post(&ping).await.status == 404).then_some(())
+        sink.of("k").begun.len() == 2
     })
     .await;
 }
@@ -180,19 +164,17 @@ async fn hosts_and_the_components_that_some_lack_are_listed() {
     let (schema, address) = (format!("cluster.schema={}", cluster.schema), cluster.server.address());
     let listed = async |further: &[&str]| {
         let args = [&["hosts", "--store", &address, "--set", &schema], further].concat();
-        let output = a.command(&args).await;
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).expect("UTF-8")
+        a.prints(&args).await
     };
     let components = |line: &str| {
         let host: Value = serde_json::from_str(line).expect("JSON");
         assert!(host["name"].is_string() && host["since"].is_string(), "{host}");
         host["components"].as_array().expect("a list").len()
     };
-    eventually("both to be known with what they have", || async {
+    until("both to be known with what they have", || async {
         let mut has: Vec<usize> = listed(&["--json"]).await.lines().map(components).collect();
         has.sort_unstable();
-        (has == [1, 2]).then_some(())
+        has == [1, 2]
     })
     .await;
     let shown = listed(&[]).await;
@@ -220,12 +202,10 @@ async fn the_certificate_of_a_database_is_checked() {
     };
     let (trusted, foreign) = (file("trusted.pem", &trusted), file("foreign.pem", &foreign));
     let refused = async |address: String, trusts: &str| {
-        let (folder, mut args) = Setup::new().into_parts();
-        args.extend(["--store".to_owned(), address]);
-        let mut command = toolyard_tests::host::command("serve", folder.path(), &args);
+        let setup = Setup::new();
+        let mut command = command("serve", setup.folder(), &["--store", &address]);
         let output = command.env("SSL_CERT_FILE", trusts).output().await.expect("it starts");
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        String::from_utf8(output.stderr).expect("UTF-8")
+        ends(&output, 1, "")
     };
     let said = refused(address("require", "localhost"), &trusted).await;
     assert!(said.contains("TLS") && said.contains("sslmode=disable"), "{said}");
@@ -249,12 +229,7 @@ async fn the_certificate_of_a_database_is_checked() {
 /// The password shows neither in the list of processes nor in a log.
 #[tokio::test]
 async fn an_address_that_leads_nowhere_is_explained_without_its_password() {
-    let (folder, mut args) = Setup::new().into_parts();
-    args.extend(["--store", "postgres://me:hunter2@127.0.0.1:1/x?sslmode=disable"].map(str::to_owned));
-    let mut command = toolyard_tests::host::command("serve", folder.path(), &args);
-    let output = command.output().await.expect("it starts");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("127.0.0.1") && said.contains("check the address"), "{said}");
-    assert!(!said.contains("hunter2"), "{said}");
+    let args = ["--store", "postgres://me:hunter2@127.0.0.1:1/x?sslmode=disable"];
+    let said = ends(&run("serve", Setup::new().folder(), &args).await, 1, "check the address");
+    assert!(said.contains("127.0.0.1") && !said.contains("hunter2"), "{said}");
 }

@@ -5,15 +5,15 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Output;
+use tokio::process::Command;
 use toolyard_tests::compiled::Compiled;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, guests};
+use toolyard_tests::{PATIENCE, Setup, ends, guests, succeeds};
 
 async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let _compiled = Compiled::given_to(&data);
-    tokio::process::Command::new(guests::binary())
+    Command::new(guests::binary())
         .args(args)
         .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
         .env("TOOLYARD_DATA", data)
@@ -22,6 +22,11 @@ async fn run(args: &[&str]) -> Output {
         .output()
         .await
         .expect("the command runs")
+}
+
+/// A path as text.
+fn plain(path: &Path) -> &str {
+    path.to_str().expect("plain")
 }
 
 pub fn out(output: &Output) -> String {
@@ -59,14 +64,10 @@ async fn a_named_plugin_folder_that_is_not_there_is_an_error_with_its_absolute_p
     for (command, named, says) in
         [("stdio", "absent", &absent), ("serve", "./absent", &absent), ("tools", "file", &file)]
     {
-        let output = tokio::process::Command::new(guests::binary())
-            .args([command, "--plugins", named, "--data", "data", "--store", "memory"])
-            .current_dir(&folder)
-            .output()
-            .await
-            .expect("the command runs");
-        assert_eq!(output.status.code(), Some(1), "{command}: {}", err(&output));
-        assert!(err(&output).replace("/./", "/").contains(says), "{command}: {}", err(&output));
+        let mut run = Command::new(guests::binary());
+        run.args([command, "--plugins", named, "--data", "data", "--store", "memory"]).current_dir(&folder);
+        let said = ends(&run.output().await.expect("the command runs"), 1, "");
+        assert!(said.replace("/./", "/").contains(says), "{command}: {said}");
     }
 }
 
@@ -108,34 +109,31 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["wit", "bindings", "--lang", "c", "--world", "none"], "no world `none`"),
     ] {
         let output = run(args).await;
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
-        assert!(err(&output).contains(says), "{args:?}: {}", err(&output));
+        ends(&output, 2, says);
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
 
 #[tokio::test]
 async fn call_prints_what_the_tool_gives_and_its_exit_code_says_how_it_ended() {
-    let echo = run(&["call", "echo", r#"{"text":"hello"}"#]).await;
-    assert_eq!((echo.status.code(), out(&echo).as_str()), (Some(0), "hello\n"), "{}", err(&echo));
-    let json = run(&["call", "jq", r#"{"program":".a","input":{"a":1}}"#, "--json"]).await;
-    let result: Value = serde_json::from_str(&out(&json)).expect("JSON");
+    assert_eq!(succeeds(&run(&["call", "echo", r#"{"text":"hello"}"#]).await), "hello\n");
+    let json = succeeds(&run(&["call", "jq", r#"{"program":".a","input":{"a":1}}"#, "--json"]).await);
+    let result: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(result["structuredContent"]["outputs"], json!([1]));
     let failed = run(&["call", "fail", r#"{"message":"no luck"}"#]).await;
-    assert_eq!(failed.status.code(), Some(1));
-    assert!(failed.stdout.is_empty() && err(&failed).contains("no luck"));
+    ends(&failed, 1, "no luck");
+    assert!(failed.stdout.is_empty());
     let error = run(&["call", "protocol_error", r#"{"code":-32050,"message":"odd"}"#]).await;
-    assert_eq!(error.status.code(), Some(1));
-    assert!(err(&error).contains("odd") && err(&error).contains("-32050"));
-    let batch = run(&["call", "batch", r#"{"steps":2,"ms":1}"#]).await;
-    assert_eq!(batch.status.code(), Some(0), "it runs as a plain call here: {}", err(&batch));
+    assert!(ends(&error, 1, "odd").contains("-32050"));
+    // It runs as a plain call here.
+    succeeds(&run(&["call", "batch", r#"{"steps":2,"ms":1}"#]).await);
 }
 
 #[tokio::test]
 async fn ctrl_c_cancels_a_call() {
     let folder = tempfile::tempdir().expect("a folder");
     let _compiled = Compiled::given_to(folder.path());
-    let mut child = tokio::process::Command::new(guests::binary())
+    let mut child = Command::new(guests::binary())
         .args(["call", "spin", r#"{"ms":600000}"#])
         .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
         .env("TOOLYARD_DATA", folder.path())
@@ -156,49 +154,45 @@ async fn ctrl_c_cancels_a_call() {
     let pid = i32::try_from(child.id().expect("runs")).expect("a process id");
     let pid = rustix::process::Pid::from_raw(pid).expect("not zero");
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("runs");
-    let status = tokio::time::timeout(toolyard_tests::wait::PATIENCE, child.wait()).await.expect("it ends");
+    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends");
     assert_eq!(status.expect("waiting works").code(), Some(130));
 }
 
 #[tokio::test]
 async fn tools_and_check_show_what_is_on_offer() {
-    let tools = run(&["tools"]).await;
-    assert_eq!(tools.status.code(), Some(0), "{}", err(&tools));
+    let tools = succeeds(&run(&["tools"]).await);
     for word in ["echo", "csv_profile", "jq", "required", "forbidden", "probe"] {
-        assert!(out(&tools).contains(word), "{word}:\n{}", out(&tools));
+        assert!(tools.contains(word), "{word}:\n{tools}");
     }
     let empty = out(&run(&["tools", "--plugins", "."]).await);
     assert!(empty.contains("Copy a tool component there (NAME.wasm)"), "{empty}");
-    let probe = guests::plugin("probe");
-    let check = run(&["check", probe.to_str().expect("plain")]).await;
-    assert_eq!(check.status.code(), Some(0), "{}", err(&check));
-    for word in ["echo", "batch", "wasi:cli/environment", "64 MiB"] {
-        assert!(out(&check).contains(word), "{word}:\n{}", out(&check));
+    for (plugin, says) in [
+        (guests::plugin("probe"), &["echo", "batch", "wasi:cli/environment", "64 MiB"][..]),
+        (guests::plugin("files"), &["opens files and folders; granted by [fs]"]),
+        (
+            guests::plugin("fetch"),
+            &["nothing is granted by [http]", "may need   [http], if a tool sends HTTP requests"],
+        ),
+        (
+            guests::fixture("bad_header"),
+            &["warnings   mirrored: clients that come over HTTP will leave it out"],
+        ),
+    ] {
+        let check = out(&run(&["check", plain(&plugin)]).await);
+        assert!(says.iter().all(|word| check.contains(word)), "{says:?}:\n{check}");
     }
-    let json = run(&["check", probe.to_str().expect("plain"), "--json"]).await;
-    let report: Value = serde_json::from_str(&out(&json)).expect("JSON");
+    let json = succeeds(&run(&["check", plain(&guests::plugin("probe")), "--json"]).await);
+    let report: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(report["tools"].as_array().expect("tools").len(), 12);
     assert_eq!(report["digest"].as_str().expect("a digest").len(), 64);
-    let files = guests::plugin("files");
-    let check = out(&run(&["check", files.to_str().expect("plain")]).await);
-    assert!(check.contains("opens files and folders; granted by [fs]"), "{check}");
-    let fetch = guests::plugin("fetch");
-    let check = out(&run(&["check", fetch.to_str().expect("plain")]).await);
-    assert!(check.contains("nothing is granted by [http]"), "{check}");
-    assert!(check.contains("may need   [http], if a tool sends HTTP requests"), "{check}");
-    let mirrored = guests::fixture("bad_header");
-    let check = out(&run(&["check", mirrored.to_str().expect("plain")]).await);
-    assert!(check.contains("warnings   mirrored: clients that come over HTTP will leave it out"), "{check}");
     // The words of the compiler, which runs in a process of its own.
     let folder = tempfile::tempdir().expect("a folder");
     let many = folder.path().join("many.wasm");
     let locals = format!("(func {})", "(local i64)".repeat(60_000));
     std::fs::write(&many, crate::hostile::loading::plugin(&locals)).expect("writes");
-    let check = run(&["check", many.to_str().expect("plain")]).await;
-    assert!(String::from_utf8_lossy(&check.stderr).contains("too many locals"), "{check:?}");
-    let absent = run(&["check", "absent.wasm"]).await;
-    assert_eq!(absent.status.code(), Some(1));
-    assert!(err(&absent).contains("absent.wasm"));
+    let check = run(&["check", plain(&many)]).await;
+    assert!(err(&check).contains("too many locals"), "{check:?}");
+    ends(&run(&["check", "absent.wasm"]).await, 1, "absent.wasm");
 }
 
 #[tokio::test]
@@ -206,59 +200,34 @@ async fn tasks_lists_shows_awaits_and_cancels() {
     let (host, session) = Setup::probe().open().await;
     let done = session.complete("wait", json!({"ms": 1})).await;
     let live = session.create("wait", json!({"ms": 600_000})).await;
-    let list = host.command(&["tasks", "list"]).await;
-    assert!(out(&list).contains(&done) && out(&list).contains("working"), "{}", out(&list));
-    let list = host.command(&["tasks", "list", "--json"]).await;
-    let rows: Vec<Value> = out(&list).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(rows.len(), 2);
-    assert_eq!(rows[0]["tool"], "wait");
-    assert!(out(&host.command(&["tasks", "show", &done]).await).contains("completed"));
-    let result = host.command(&["tasks", "result", &done]).await;
-    assert!(out(&result).contains("waited 1 ms"), "{}", out(&result));
-    let early = host.command(&["tasks", "result", "--no-wait", &live]).await;
-    assert_eq!(early.status.code(), Some(1));
+    let list = host.prints(&["tasks", "list"]).await;
+    assert!(list.contains(&done) && list.contains("working"), "{list}");
+    let rows = host.lines(&["tasks", "list", "--json"]).await;
+    assert_eq!((rows.len(), &rows[0]["tool"]), (2, &json!("wait")));
+    assert!(host.prints(&["tasks", "show", &done]).await.contains("completed"));
+    assert!(host.prints(&["tasks", "result", &done]).await.contains("waited 1 ms"));
+    host.refuses(&["tasks", "result", "--no-wait", &live], 1, "").await;
     let (await_it, cancel_it) = (["tasks", "result", &live], ["tasks", "cancel", &live]);
-    let (awaited, cancelled) = tokio::join!(host.command(&await_it), host.command(&cancel_it));
-    assert!(cancelled.status.success(), "{}", err(&cancelled));
-    assert_eq!(awaited.status.code(), Some(1));
-    assert!(err(&awaited).contains("cancelled"), "{}", err(&awaited));
-    let again = host.command(&["tasks", "cancel", &live]).await;
-    assert_eq!(again.status.code(), Some(1));
-    let unknown = host.command(&["tasks", "show", "nope"]).await;
-    assert_eq!(unknown.status.code(), Some(1));
-    assert!(err(&unknown).contains("nope"));
-    let empty = run(&["tasks", "list"]).await;
-    assert!(empty.status.success() && out(&empty).contains("No tasks"));
+    tokio::join!(host.refuses(&await_it, 1, "cancelled"), host.prints(&cancel_it));
+    host.refuses(&["tasks", "cancel", &live], 1, "").await;
+    host.refuses(&["tasks", "show", "nope"], 1, "nope").await;
+    assert!(succeeds(&run(&["tasks", "list"]).await).contains("No tasks"));
 }
 
 #[tokio::test]
-async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste() {
-    let host = Host::with_probe().await;
-    let greeting = toolyard_tests::eventually("the greeting", || async {
-        host.log().contains("Ctrl-C").then(|| host.log())
-    })
-    .await;
-    for word in
-        ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "toolyard connect CLIENT --http http://"]
-    {
-        assert!(greeting.contains(word), "{word}:\n{greeting}");
+async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste_or_says_that_its_port_is_taken() {
+    let probe =
+        ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "toolyard connect CLIENT --http http://"];
+    let empty = ["no tools yet", "copy a tool component", "toolyard check"];
+    for (setup, says) in [(Setup::probe(), &probe[..]), (Setup::new(), &empty)] {
+        let host = setup.start().await;
+        host.logs("Ctrl-C").await;
+        for word in says {
+            assert!(host.log().contains(word), "{word}:\n{}", host.log());
+        }
+        let taken = format!("127.0.0.1:{}", host.port());
+        ends(&run(&["serve", "--listen", &taken]).await, 1, "cannot listen on");
     }
-    let empty = Setup::new().start().await;
-    let greeting = toolyard_tests::eventually("the greeting", || async {
-        empty.log().contains("Ctrl-C").then(|| empty.log())
-    })
-    .await;
-    for word in ["no tools yet", "copy a tool component", "toolyard check"] {
-        assert!(greeting.contains(word), "{word}:\n{greeting}");
-    }
-}
-
-#[tokio::test]
-async fn a_port_that_is_taken_is_said() {
-    let host = Host::with_probe().await;
-    let output = run(&["serve", "--listen", &format!("127.0.0.1:{}", host.port())]).await;
-    assert_eq!(output.status.code(), Some(1));
-    assert!(err(&output).contains("cannot listen on"), "{}", err(&output));
 }
 
 #[tokio::test]
@@ -273,11 +242,9 @@ async fn a_call_from_the_shell_asks_its_questions_there() {
         command.output().await.expect("it ends")
     };
     let answered = call(&["--ask"], "blue\n").await;
-    assert!(answered.status.success(), "{answered:?}");
-    assert_eq!(String::from_utf8_lossy(&answered.stdout), "blue\n");
-    assert!(String::from_utf8_lossy(&answered.stderr).contains("Which colour?"), "{answered:?}");
-    let declined = call(&["--ask"], "").await;
-    assert_eq!(String::from_utf8_lossy(&declined.stdout), "declined\n", "{declined:?}");
+    assert_eq!(succeeds(&answered), "blue\n");
+    assert!(err(&answered).contains("Which colour?"), "{answered:?}");
+    assert_eq!(out(&call(&["--ask"], "").await), "declined\n");
     let unasked = call(&[], "blue\n").await;
     assert!(!unasked.status.success(), "there is no one to ask: {unasked:?}");
 }
@@ -287,30 +254,24 @@ async fn a_minimal_manifest_is_suggested_without_what_is_never_used() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("files.wasm");
     std::fs::copy(guests::plugin("files"), &file).expect("copies");
-    let manifest = folder.path().join("files.toml");
-    std::fs::write(
-        &manifest,
-        "prefix = \"mine\"\n[http]\nallow = [\"a.example\"]\n[limits]\nmemory = \"8MiB\"\n",
-    )
-    .expect("writes");
-    let check = run(&["check", file.to_str().expect("plain")]).await;
-    let text = out(&check);
+    let manifest = |text: &str| std::fs::write(folder.path().join("files.toml"), text).expect("writes");
+    manifest("prefix = \"mine\"\n[http]\nallow = [\"a.example\"]\n[limits]\nmemory = \"8MiB\"\n");
+    let text = out(&run(&["check", plain(&file)]).await);
     assert!(text.contains("granted    requests to a.example"), "{text}");
     assert!(text.contains("may need   [fs], if a tool opens files and folders"), "{text}");
     assert!(text.contains("unused     [http]: nothing in it sends HTTP requests"), "{text}");
-    let suggested = out(&run(&["check", file.to_str().expect("plain"), "--suggest"]).await);
+    let suggested = out(&run(&["check", plain(&file), "--suggest"]).await);
     assert!(suggested.contains("# [fs]\n# \"/data\" = "), "{suggested}");
     let read: toml::Table = suggested.parse().expect("TOML");
     assert_eq!(read.keys().collect::<Vec<_>>(), ["limits", "prefix"], "{suggested}");
     // The suggestion is a valid manifest, and `check` accepts it.
-    std::fs::write(&manifest, &suggested).expect("writes");
-    let again = run(&["check", file.to_str().expect("plain")]).await;
-    assert_eq!(again.status.code(), Some(0), "{}", err(&again));
-    assert!(!out(&again).contains("unused"), "{}", out(&again));
+    manifest(&suggested);
+    let again = succeeds(&run(&["check", plain(&file)]).await);
+    assert!(!again.contains("unused"), "{again}");
 }
 
 #[tokio::test]
-async fn every_limit_has_a_line_with_its_value_and_its_key() {
+async fn tools_show_every_limit_and_when_a_call_of_a_client_without_tasks_is_handed_off() {
     let shown = out(&run(&["tools", "--limits"]).await);
     for line in ["memory", "cpu", "handles", "http-time", "questions", "concurrency", "queue"] {
         assert!(shown.contains(&format!("limits.{line} ")), "{line}:\n{shown}");
@@ -318,10 +279,7 @@ async fn every_limit_has_a_line_with_its_value_and_its_key() {
     assert!(shown.contains("calls.running-per-principal"), "{shown}");
     let json = out(&run(&["tools", "--limits", "--json"]).await);
     assert!(json.contains("\"memoryBytes\":67108864") && json.contains("\"wallMs\":600000"), "{json}");
-}
 
-#[tokio::test]
-async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
     let shown = out(&run(&["tools", "--bridge", "--set", "bridge.after=30s"]).await);
     let line = |text: &str, tool: &str| {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(tool));
@@ -339,45 +297,13 @@ async fn tools_say_when_a_call_of_a_client_without_tasks_is_handed_off() {
 #[tokio::test]
 async fn commands_that_do_not_listen_need_no_token_for_an_address_of_the_network() {
     let run = async |args: &[&str]| run(&[args, &["--set", "listen=0.0.0.0:0"]].concat()).await;
-    for args in [
-        &["tools"][..],
-        &["stdio"],
-        &["tasks", "list"],
-        &["verify"],
-        &["call", "csv_profile", "{\"text\": \"a\"}"],
-    ] {
-        let done = run(args).await;
-        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", err(&done));
+    let call = ["call", "csv_profile", "{\"text\": \"a\"}"];
+    for args in [&["tools"][..], &["stdio"], &["tasks", "list"], &["verify"], &call] {
+        succeeds(&run(args).await);
     }
     for args in [&["serve"][..], &["config", "check"]] {
-        let done = run(args).await;
-        assert_eq!(done.status.code(), Some(2), "{args:?}");
-        assert!(err(&done).contains("callers need no credentials"), "{args:?}: {}", err(&done));
+        ends(&run(args).await, 2, "callers need no credentials");
     }
-}
-
-/// P7.
-#[tokio::test]
-async fn a_configuration_with_which_serve_would_not_start_is_not_valid() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("toolyard.toml");
-    for (text, why) in [
-        ("[encryption]\nkey-file = \"none\"", "encryption.key-file"),
-        ("[trace]\nendpoint = \"https://collector.example\"", "trace.endpoint"),
-        ("[audit]\nfile = \"/nowhere/audit.jsonl\"", "audit.file"),
-    ] {
-        std::fs::write(&file, text).expect("writes");
-        let config = file.to_str().expect("text");
-        for args in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
-            let done = run(&[&["--config", config], args].concat()).await;
-            assert_eq!(done.status.code(), Some(1), "{text}, {args:?}: {}", err(&done));
-            assert!(err(&done).contains(why), "{text}, {args:?}: {}", err(&done));
-        }
-    }
-    std::fs::write(&file, "[registries.\"r.example\"]\nca = \"ca.pem\"\nplain-http = true\n")
-        .expect("writes");
-    let done = run(&["--config", file.to_str().expect("text"), "config", "check"]).await;
-    assert!(done.status.success() && err(&done).contains("`ca` has no effect"), "{}", err(&done));
 }
 
 /// P2: the layout of the Debian package, whose service is another user than the root who installs plugins.
@@ -408,27 +334,23 @@ async fn root_runs_the_commands_of_a_service_as_its_user() {
     std::fs::write(&config, text).expect("writes");
     chmod(&config, 0o644);
     let run = async |args: &[&str]| {
-        let mut command = tokio::process::Command::new(at("toolyard"));
+        let mut command = Command::new(at("toolyard"));
         command.args(args).arg("--config").arg(&config).env_clear().current_dir(place.path());
         command.stdin(std::process::Stdio::null()).output().await.expect("the command runs")
     };
-    let component = at("versioned.wasm");
-    let backup = at("backups/all.tar");
     for args in [
-        &["add", component.to_str().expect("text")][..],
+        &["add", plain(&at("versioned.wasm"))][..],
         &["update"],
         &["accept", "versioned"],
         &["verify"],
         &["tools"],
         &["tasks", "list"],
         &["config", "check"],
-        &["backup", "-o", backup.to_str().expect("text")],
+        &["backup", "-o", plain(&at("backups/all.tar"))],
         &["doctor"],
         &["remove", "versioned"],
     ] {
-        let done = run(args).await;
-        assert_eq!(done.status.code(), Some(0), "{args:?}: {}{}", out(&done), err(&done));
-        assert!(err(&done).contains("as the user 65534"), "{args:?}: {}", err(&done));
+        ends(&run(args).await, 0, "as the user 65534");
     }
     let mut folders = vec![at("data"), at("plugins"), at("backups")];
     while let Some(folder) = folders.pop() {
@@ -450,25 +372,32 @@ async fn root_runs_the_commands_of_a_service_as_its_user() {
 async fn a_configuration_is_checked_and_patterns_that_match_nothing_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("toolyard.toml");
-    let check = async |text: &str, args: &[&str]| {
+    let with = async |text: &str, args: &[&str]| {
         std::fs::write(&file, text).expect("writes");
-        let mut all = vec!["--config", file.to_str().expect("text"), "config", "check"];
-        all.extend(args);
-        run(&all).await
+        run(&[&["--config", plain(&file)], args].concat()).await
     };
+    // P7: a configuration with which `serve` would not start is not valid.
+    for (text, why) in [
+        ("[encryption]\nkey-file = \"none\"", "encryption.key-file"),
+        ("[trace]\nendpoint = \"https://collector.example\"", "trace.endpoint"),
+        ("[audit]\nfile = \"/nowhere/audit.jsonl\"", "audit.file"),
+    ] {
+        for args in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+            ends(&with(text, args).await, 1, why);
+        }
+    }
+    let check = async |text: &str| with(text, &["config", "check", "--print"]).await;
+    let done = check("[registries.\"r.example\"]\nca = \"ca.pem\"\nplain-http = true\n").await;
+    ends(&done, 0, "`ca` has no effect");
     let rules = "[tasks]\nttl-default = \"90s\"\n[[auth.tokens]]\nname = \"ci\"\nsha256 = \"00\"\n";
     let rules = rules.replace("00", &"0".repeat(64))
         + "[[rules]]\neffect = \"allow\"\ntools = [\"csv_*\", \"jqq\"]\nprincipals = [\"token:ci\", \"token:cd\"]\n";
-    let done = check(&rules, &["--print"]).await;
-    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
-    for warned in ["`jqq` matches no tool", "`token:cd` matches no token"] {
-        assert!(err(&done).contains(warned), "{warned}: {}", err(&done));
-    }
-    assert!(!err(&done).contains("csv_*") && !err(&done).contains("token:ci`"), "{}", err(&done));
+    let done = check(&rules).await;
+    let said = ends(&done, 0, "`jqq` matches no tool");
+    assert!(said.contains("`token:cd` matches no token"), "{said}");
+    assert!(!said.contains("csv_*") && !said.contains("token:ci`"), "{said}");
     assert!(out(&done).contains("2 warnings"), "{}", out(&done));
     let set = out(&done).lines().find(|line| line.contains("tasks.ttl-default")).map(str::to_owned);
     assert!(set.is_some_and(|line| line.contains("90s") && line.contains("toolyard.toml")), "{}", out(&done));
-    let done = check("[tasks]\nttl-defualt = \"1h\"", &[]).await;
-    assert_eq!(done.status.code(), Some(2));
-    assert!(err(&done).contains("did you mean `tasks.ttl-default`"), "{}", err(&done));
+    ends(&check("[tasks]\nttl-defualt = \"1h\"").await, 2, "did you mean `tasks.ttl-default`");
 }

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::process::Command;
-use toolyard_tests::guests::{binary, plugin, root};
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
-use toolyard_tests::{Host, Session, eventually, schema};
+use toolyard_tests::guests::{plugin, root};
+use toolyard_tests::http::Answer;
+use toolyard_tests::{Connection, Host, Session, Setup, eventually, schema, succeeds, until};
 
 fn folder() -> PathBuf {
     root().join("tests/console")
@@ -30,10 +29,7 @@ fn confirming() -> Setup {
 
 /// A new login link: its origin and its code.
 async fn link(host: &Host) -> (String, String) {
-    let mut command = Command::new(binary());
-    let made = command.arg("--data").arg(host.data()).arg("console").output().await.expect("runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let link = String::from_utf8(made.stdout).expect("text");
+    let link = host.prints(&["console"]).await;
     let (origin, code) = link.trim().split_once("/login#").expect("a link");
     (origin.to_owned(), code.to_owned())
 }
@@ -84,7 +80,7 @@ impl Sender {
 
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let answer = self.send(hyper::Method::GET, path, String::new(), &[]).await;
-        (answer.status.as_u16(), String::from_utf8_lossy(&answer.bytes().await).into_owned())
+        (answer.status.as_u16(), answer.text().await)
     }
 
     async fn post(&self, path: &str, body: &str, more: &[(&str, &str)]) -> Answer {
@@ -103,24 +99,19 @@ impl Sender {
 
 /// The hidden fields of the form with this action on a page.
 fn form(page: &str, action: &str) -> String {
-    let fingerprint = fingerprint(page).map(|found| format!("&fingerprint={found}"));
+    let fingerprint = value(page, "fingerprint").map(|found| format!("&fingerprint={found}"));
     format!("token={}{}", token(page, action), fingerprint.unwrap_or_default())
 }
 
 /// The token of the form with this action on a page.
 fn token(page: &str, action: &str) -> String {
-    let form =
-        page.split("<form").find(|form| form.contains(&format!("action=\"{action}\""))).expect("a form");
-    form.split("name=\"token\" value=\"")
-        .nth(1)
-        .and_then(|rest| rest.split('"').next())
-        .expect("a token")
-        .to_owned()
+    let form = page.split("<form").find(|form| form.contains(&format!("action=\"{action}\"")));
+    value(form.expect("a form"), "token").expect("a token").to_owned()
 }
 
-/// The fingerprint of the call that a page shows for approval.
-fn fingerprint(page: &str) -> Option<&str> {
-    page.split("name=\"fingerprint\" value=\"").nth(1)?.split('"').next()
+/// The first hidden field of this name on a page.
+fn value<'a>(page: &'a str, name: &str) -> Option<&'a str> {
+    page.split_once(&format!("name=\"{name}\" value=\""))?.1.split('"').next()
 }
 
 /// A call that waits for an approval.
@@ -150,11 +141,7 @@ async fn refuses_what_no_page_sent(ada: &Sender, bob: &Sender, action: &str, pag
     let elsewhere = ada.post(action, &body(&valid), &[("host", "evil.example")]).await;
     assert_eq!(elsewhere.status, 421, "{action}: another Host");
     let stranger = ada.post(action, &body(&valid), &[("cookie", "")]).await;
-    assert_eq!(
-        (stranger.status.as_u16(), stranger.header("location")),
-        (303, "/login"),
-        "{action}: no login"
-    );
+    assert_eq!((stranger.status.as_u16(), stranger.header("location")), (303, "/login"), "{action}");
     let (status, _) = ada.get(action).await;
     // The page of a tool has the address of its calls.
     let expected = if action.starts_with("/try/") { 200 } else { 404 };
@@ -174,16 +161,10 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
     session.until(&asks, "input_required").await;
     let (denied, approved) = (confirms(&session).await, confirms(&session).await);
     let (ada, bob) = (Sender::logged_in(&host).await, Sender::logged_in(&host).await);
-    let actions = [
-        ("/logout".to_owned(), "/tasks"),
-        ("/theme".to_owned(), "/tasks"),
-        (format!("/tasks/{spins}/cancel"), &*format!("/tasks/{spins}")),
-        (format!("/tasks/{asks}/answer"), &*format!("/tasks/{asks}")),
-        (format!("/tasks/{denied}/deny"), &*format!("/tasks/{denied}")),
-        (format!("/tasks/{approved}/approve"), &*format!("/tasks/{approved}")),
-    ]
-    .map(|(action, page)| (action, page.to_owned()));
-    for (action, page) in &actions {
+    let of_tasks = [(&spins, "cancel"), (&asks, "answer"), (&denied, "deny"), (&approved, "approve")];
+    let of_tasks = of_tasks.map(|(id, act)| (format!("/tasks/{id}/{act}"), format!("/tasks/{id}")));
+    let of_all = ["/logout", "/theme"].map(|action| (action.to_owned(), "/tasks".to_owned()));
+    for (action, page) in of_all.iter().chain(&of_tasks) {
         refuses_what_no_page_sent(&ada, &bob, action, page, "&key=answer&do=decline&theme=dark").await;
     }
     assert_eq!(session.task(&spins).await["status"], "working");
@@ -192,7 +173,7 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
     }
     assert_eq!(ada.get("/tasks").await.0, 200, "still logged in");
     // The valid ones work.
-    for (action, page) in actions.iter().skip(2) {
+    for (action, page) in &of_tasks {
         if action.ends_with("/approve") {
             // An approval of another call decides nothing.
             let valid = token(&ada.get(page).await.1, action);
@@ -207,15 +188,13 @@ async fn an_action_needs_the_page_of_its_login_and_nothing_changes_without_it() 
     session.until(&asks, "completed").await;
     session.until(&denied, "failed").await;
     session.until(&approved, "completed").await;
-    let audited = || async {
+    let (logins, cancelled) = eventually("the entries of both logins", || async {
         let of = |action: &str| audit_entries(&host, action);
         let (logins, cancelled, refused) = (of("console.login"), of("task.cancelled"), of("console.refused"));
-        if logins.len() < 2 || cancelled.is_empty() || refused.is_empty() {
-            return None;
-        }
-        Some((logins, cancelled))
-    };
-    let (logins, cancelled) = eventually("the entries of both logins", audited).await;
+        let are_there = logins.len() >= 2 && !cancelled.is_empty() && !refused.is_empty();
+        are_there.then_some((logins, cancelled))
+    })
+    .await;
     assert_eq!(cancelled[0]["principal"], "operator");
     assert_eq!(cancelled[0]["console"], logins[0]["console"], "the entry names the login");
 }
@@ -227,27 +206,11 @@ async fn reading_changes_nothing_and_other_names_are_not_served() {
     session.until(&asks, "input_required").await;
     let before = session.result("tasks/list", json!({})).await;
     let ada = Sender::logged_in(&host).await;
-    let login = || async { audit_entries(&host, "console.login").pop() };
-    eventually("the entry of the login", login).await;
-    let paths = [
-        "/",
-        "/tasks",
-        "/waiting",
-        "/tools",
-        "/calls",
-        "/calls/1",
-        "/tools/probe.wasm",
-        "/try/echo",
-        "/permissions",
-        "/clients",
-        "/hosts",
-        "/audit",
-        "/audit/export",
-        "/nothing",
-        "/tasks/none",
-        &*format!("/tasks/{asks}"),
-    ];
-    for path in paths {
+    until("the entry of the login", || async { !audit_entries(&host, "console.login").is_empty() }).await;
+    let task = format!("/tasks/{asks}");
+    let paths = "/ /tasks /waiting /tools /calls /calls/1 /tools/probe.wasm /try/echo /permissions /clients \
+                 /hosts /audit /audit/export /nothing /tasks/none";
+    for path in paths.split(' ').chain([&*task]) {
         let answer = ada.send(hyper::Method::GET, path, String::new(), &[]).await;
         let policy = answer.header("content-security-policy").to_owned();
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{path}");
@@ -266,11 +229,8 @@ async fn reading_changes_nothing_and_other_names_are_not_served() {
         assert_eq!(ada.post("/login", "code=wrong", &[]).await.status, 403);
     }
     let (_, code) = link(&host).await;
-    assert_eq!(
-        ada.post("/login", &format!("code={code}"), &[]).await.status,
-        303,
-        "K-C3: others' codes lock nobody out"
-    );
+    let again = ada.post("/login", &format!("code={code}"), &[]).await;
+    assert_eq!(again.status, 303, "K-C3: others' codes lock nobody out");
     host.signal(rustix::process::Signal::TERM);
     host.ended().await;
     assert!(!host.data().join("console/address").exists(), "the address ends with the console");
@@ -314,14 +274,9 @@ async fn a_person_uses_it_in_a_browser() {
     node.arg(folder().join("run.mjs")).arg(&links[0].0);
     node.args(links.iter().map(|(origin, code)| format!("{origin}/login#{code}")));
     node.arg(Value::Object(tasks).to_string()).kill_on_drop(true);
-    let done =
-        tokio::time::timeout(Duration::from_secs(400), node.output()).await.expect("ends").expect("node");
-    let told = String::from_utf8_lossy(&done.stdout);
-    assert!(
-        done.status.success() && told.lines().count() == 12,
-        "{told}\n{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
+    let done = tokio::time::timeout(Duration::from_secs(400), node.output()).await.expect("ends");
+    let told = succeeds(&done.expect("node"));
+    assert_eq!(told.lines().count(), 12, "{told}");
 }
 
 /// As at claude.ai: the client knows neither tasks nor elicitation.
@@ -330,14 +285,9 @@ async fn a_question_and_an_approval_of_a_client_that_cannot_be_asked_are_settled
     let setup = confirming().set("console.names", "console.example.com").set("bridge.enabled", "true");
     let (host, session) = setup.open().await;
     let ada = Sender::logged_in(&host).await;
+    let name = "key=answer&do=accept&f.answer=Ada+L.";
     for (tool, arguments, action, answer, expected) in [
-        (
-            "ask",
-            json!({"question": "Your name?"}),
-            "answer",
-            "key=answer&do=accept&f.answer=Ada+L.",
-            "Ada L.",
-        ),
+        ("ask", json!({"question": "Your name?"}), "answer", name, "Ada L."),
         ("wait", json!({"ms": 3}), "approve", "", "waited 3"),
     ] {
         let handed_off = session.call(tool, arguments).await;
@@ -394,11 +344,10 @@ async fn users_log_in_by_their_tokens_and_may_do_what_their_role_allows() {
     assert_eq!(vera.post(&action, &hers, &[]).await.status, 403, "with the form of another login");
     assert_eq!(petra.post(&action, &hers, &[]).await.status, 303);
     session.until(&waits, "completed").await;
-    let names_her = || async {
-        let given = audit_entries(&host, "approval.given").pop()?;
-        given.to_string().contains("\"petra-").then_some(())
-    };
-    eventually("the entry with her name", names_her).await;
+    until("the entry with her name", || async {
+        json!(audit_entries(&host, "approval.given")).to_string().contains("\"petra-")
+    })
+    .await;
     // A user who is taken out of the configuration is logged out, and does not get in again.
     crate::reload_config::write(&host, &config[0]);
     crate::reload_config::reload(&host, "config.reloaded").await;
@@ -424,7 +373,7 @@ async fn a_login_does_not_approve_the_call_that_it_made() {
     };
     assert_eq!(approve(&ada).await, 403);
     assert_eq!(approve(&eve).await, 303);
-    eventually("its end", || async { ada.get(&task).await.1.contains("completed").then_some(()) }).await;
+    until("its end", || async { ada.get(&task).await.1.contains("completed") }).await;
 }
 
 #[tokio::test]
@@ -456,8 +405,7 @@ async fn the_pictures_of_the_docs_show_every_page() {
         let (origin, code) = link(&host).await;
         let mut node = Command::new("node");
         node.arg(folder().join("screenshots.mjs")).arg(format!("{origin}/login#{code}")).arg(&pictures);
-        let done = node.status().await.expect("node");
-        assert!(done.success());
+        assert!(node.status().await.expect("node").success());
     }
     for page in ["overview", "tasks", "task", "waiting", "tools", "try"] {
         for form in ["light", "dark", "light-narrow", "dark-narrow"] {

@@ -7,9 +7,7 @@ mod resume;
 mod runs;
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Sink, guests};
+use toolyard_tests::{Host, Session, Setup, Sink, until};
 
 /// A host with the guest `effects`, a sink for its effects, and a client that supports elicitation.
 struct Scene {
@@ -26,17 +24,9 @@ impl Scene {
 
     async fn with(fail_at: Option<&str>, more: impl FnOnce(Setup) -> Setup) -> Self {
         let sink = Sink::start().await;
-        let setup = Setup::new()
-            .with(&[guests::fixture("effects")])
-            .manifest("effects", &sink.manifest())
-            .set("tasks.rerun-after", "20ms");
-        let setup = more(setup);
-        let setup = match fail_at {
-            Some(name) => setup.fail_at(name),
-            None => setup,
-        };
-        let host = setup.start().await;
-        let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+        let setup = more(Setup::fixture("effects", &sink.manifest()).set("tasks.rerun-after", "20ms"));
+        let setup = fail_at.into_iter().fold(setup, Setup::fail_at);
+        let (host, session) = setup.open_as(json!({"elicitation": {}})).await;
         Self { sink, host, session }
     }
 
@@ -69,9 +59,9 @@ impl Scene {
     /// Waits until the host has stopped itself.
     async fn until_stopped(&self) {
         let status = format!("/proc/{}/status", self.host.pid());
-        toolyard_tests::eventually("the host to be stopped", || async {
+        until("the host to be stopped", || async {
             let status = std::fs::read_to_string(&status).expect("it lives");
-            status.contains("State:\tT").then_some(())
+            status.contains("State:\tT")
         })
         .await;
     }

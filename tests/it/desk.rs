@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::guests::{binary, root};
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Site, eventually};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Host, Session, Setup, Site, eventually};
 
 const LANGUAGES: [&str; 6] = ["rust", "c", "javascript", "typescript", "python", "go"];
 /// The endings of the names of a project's copies.
@@ -241,7 +240,7 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         }
     }
     let host = setup.start().await;
-    let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {"form": {}}})).await.session;
+    let session = host.open_as(json!({"elicitation": {"form": {}}})).await;
     let listed = eventually("all tools", || async {
         let tools = session.result("tools/list", json!({})).await["tools"].take();
         let tools = tools.as_array().expect("tools").iter();
@@ -281,6 +280,6 @@ async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
             "typescript" => "src/weather.ts:",
             _ => "src/app.py:",
         };
-        eventually(file, || async { stage.host.log().contains(file).then_some(()) }).await;
+        stage.host.logs(file).await;
     }
 }

@@ -9,9 +9,8 @@ mod reached;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::{Backgrounds, Stdio, guests};
+use toolyard_tests::{Backgrounds, Setup, Stdio, guests};
 
 /// A folder with the probe, and the background hosts that start on it.
 struct Folder {

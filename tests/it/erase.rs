@@ -4,20 +4,15 @@ use crate::audit::log;
 use crate::command_line::{err, out};
 use serde_json::{Value, json};
 use std::path::Path;
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Setup, ends, until};
 
 /// The texts of a person that no file of the store may contain afterwards.
 const MARKERS: [&[u8]; 3] = [b"marker-of-ann", b"token:ann", b"tokenann"];
 
 /// The probe, whose `echo` may be called as a task.
-fn probe() -> Setup {
-    Setup::probe().manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
-}
-
 fn setup() -> Setup {
-    probe().config(&[stanza("ann", &[]), stanza("bea", &[])].concat())
+    let probe = Setup::probe().manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n");
+    probe.principals(&["ann", "bea"])
 }
 
 /// The files of the store that contain this text.
@@ -39,8 +34,8 @@ async fn erase(host: &Host, args: &[&str]) -> (Option<i32>, Value) {
 #[tokio::test]
 async fn what_a_principal_left_is_erased_beside_a_running_host() {
     let host = setup().start().await;
-    let ann = Session::open_with(host.port(), &token("ann")).await;
-    let bea = Session::open_with(host.port(), &token("bea")).await;
+    let ann = host.session_of("ann").await;
+    let bea = host.session_of("bea").await;
     // Long texts lie on pages of their own, short ones among other rows.
     let long = "marker-of-ann ".repeat(2_000);
     for text in ["marker-of-ann", &long] {
@@ -68,15 +63,11 @@ async fn what_a_principal_left_is_erased_beside_a_running_host() {
         assert_eq!(files_with(&host.data(), text), [""; 0], "{}", String::from_utf8_lossy(text));
     }
     // The host has stopped the run, and no longer knows the session.
-    eventually("the end of the session", || async {
-        let answer = ann.post(&json!({"jsonrpc": "2.0", "id": 77, "method": "ping"})).await;
-        (answer.status == 404).then_some(())
-    })
-    .await;
+    let ping = json!({"jsonrpc": "2.0", "id": 77, "method": "ping"});
+    until("the end of the session", || async { ann.post(&ping).await.status == 404 }).await;
     assert_eq!(bea.task(&hers).await["status"], "completed");
-    let again = Session::open_with(host.port(), &token("ann")).await;
-    let none = again.error("tasks/get", json!({"taskId": live})).await;
-    assert_eq!(none["code"], -32602, "{none}");
+    let again = host.session_of("ann").await;
+    assert_eq!(again.error("tasks/get", json!({"taskId": live})).await["code"], -32602);
 
     let entries = json!(log(&host)).to_string();
     assert!(entries.contains("principal.erased") && !entries.contains("marker-of-ann"), "{entries}");
@@ -85,18 +76,15 @@ async fn what_a_principal_left_is_erased_beside_a_running_host() {
 #[tokio::test]
 async fn nothing_is_erased_of_principals_that_own_nothing_or_do_not_exist() {
     let host = setup().start().await;
-    let session = Session::open_with(host.port(), &token("bea")).await;
+    let session = host.session_of("bea").await;
     let task = session.complete("echo", json!({"text": "of bea"})).await;
     std::fs::write(host.data().join("toolyard.sqlite.schema-8"), "").expect("writes");
     let none = host.command(&["erase", "token:ann"]).await;
-    assert_eq!(none.status.code(), Some(0), "{}", err(&none));
-    let kept = "toolyard.sqlite.schema-8 is from before an upgrade";
-    assert!(err(&none).contains(kept), "a copy that an upgrade kept is named: {}", err(&none));
+    // A copy that an upgrade kept is named.
+    ends(&none, 0, "toolyard.sqlite.schema-8 is from before an upgrade");
     assert!(out(&none).starts_with("Nothing of token:ann in "), "{}", out(&none));
     for name in ["ann", "operator", "token:"] {
-        let wrong = host.command(&["erase", name, "--yes"]).await;
-        assert_eq!(wrong.status.code(), Some(2), "{name}");
-        assert!(err(&wrong).contains("is no principal"), "{}", err(&wrong));
+        host.refuses(&["erase", name, "--yes"], 2, "is no principal").await;
     }
     assert_eq!(session.task(&task).await["status"], "completed");
 }

@@ -5,8 +5,9 @@ mod cluster;
 use serde_json::{Value, json};
 use std::path::Path;
 use tokio::process::Command;
+use toolyard_tests::Setup;
 use toolyard_tests::guests::root;
-use toolyard_tests::host::{Setup, install};
+use toolyard_tests::host::install;
 
 fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))

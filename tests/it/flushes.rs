@@ -8,8 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use tokio::process::{Child, Command};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, eventually, guests};
+use toolyard_tests::{Host, Setup, eventually, guests, until};
 
 /// Changes of each kind.
 const CHANGES: usize = 20;
@@ -94,9 +93,9 @@ async fn an_acknowledged_change_was_flushed_to_the_disk_before() {
         let mut reader = Reader::default();
         text.lines().filter(|line| reader.seen(line) == Some(Seen::Answer)).count()
     };
-    eventually("the trace to be written", || async {
+    until("the trace to be written", || async {
         let text = std::fs::read_to_string(&trace).unwrap_or_default();
-        (answers(&text) >= 2 * CHANGES).then_some(())
+        answers(&text) >= 2 * CHANGES
     })
     .await;
     drop(strace);

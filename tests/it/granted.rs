@@ -2,20 +2,19 @@
 //! clocks, random numbers.
 
 use serde_json::{Value, json};
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::exchange::outcome;
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Host, Session, Setup, guests};
 
 /// Seconds since the epoch; any real clock is past it.
 const YEAR_2020: u64 = 1_577_836_800;
 
 async fn host(manifest: &str) -> (Host, Session) {
-    let setup = Setup::new().with(&[guests::fixture("senses")]).manifest("senses", manifest);
-    setup.open().await
+    Setup::fixture("senses", manifest).open().await
 }
 
 async fn look(session: &Session) -> Value {
-    let result = session.call("look", json!({})).await;
-    serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
+    outcome(&session.call("look", json!({})).await)
 }
 
 #[tokio::test]
@@ -44,16 +43,14 @@ async fn a_run_senses_what_its_manifest_grants_and_nothing_of_the_host() {
 
 #[tokio::test]
 async fn a_listing_sees_nothing_that_could_differ_from_one_time_to_the_next() {
-    let setup = Setup::new().with(&[guests::fixture("senses")]);
+    let setup = Setup::fixture("senses", "");
     install_as(&guests::fixture("senses"), &setup.plugins(), "other.wasm");
     let granting = "prefix = \"other\"\n[env]\nLANG = \"C\"\n[wasi]\nclock = \"exact\"";
     let (_host, session) = setup.manifest("other", granting).open().await;
     let listed = session.result("tools/list", json!({})).await;
-    let seen = |index: usize| -> Value {
-        let text = listed["tools"][index]["description"].as_str().expect("a description");
-        serde_json::from_str(text).expect("JSON")
-    };
-    assert_eq!(seen(0), seen(1), "whatever its manifest grants");
-    assert_eq!((&seen(0)["seconds"], &seen(0)["moved"]), (&json!(0), &json!(false)));
-    assert_eq!(seen(0)["environment"], json!({}));
+    let tools = listed["tools"].as_array().expect("tools");
+    assert_eq!(tools[0]["description"], tools[1]["description"], "whatever its manifest grants");
+    let seen: Value = serde_json::from_str(tools[0]["description"].as_str().expect("text")).expect("JSON");
+    assert_eq!((&seen["seconds"], &seen["moved"]), (&json!(0), &json!(false)));
+    assert_eq!(seen["environment"], json!({}));
 }

@@ -28,7 +28,6 @@ mod keeping;
 mod listing;
 pub mod loading;
 mod mounts;
-mod names;
 mod rules;
 mod runs;
 mod schemas;

@@ -1,33 +1,30 @@
-//! Streamable HTTP: paths, batches, sessions, streams (H-*, J-*). `stateless/legacy.rs` has the answers to other requests.
+//! Streamable HTTP: paths, batches, sessions, streams, and bytes that no other client of the tests sends (H-*, J-*).
+//! `stateless/legacy.rs` has the answers to other requests.
 
 use crate::questions::scripted;
 use hyper::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use toolyard_tests::exchange::next;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::{Answer, Connection};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, PATIENCE, Session, Setup, guests, until};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-
-async fn send(host: &Host, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    Connection::open(host.port()).await.send(method, path, headers, body.to_owned()).await
-}
 
 /// 26H-1: GET and DELETE belong to sessions.
 #[tokio::test]
 async fn h_1_h_8_one_path_and_three_methods_are_served() {
     let (host, session) = Setup::probe().open().await;
     for path in ["/", "/mcp//", "/mcpx", "/sse", "/../mcp"] {
-        assert_eq!(send(&host, Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
+        assert_eq!(host.send(Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
     }
     for method in [Method::PUT, Method::PATCH, Method::OPTIONS, Method::HEAD] {
-        let answer = send(&host, method.clone(), "/mcp", &session.headers(), "").await;
+        let answer = host.send(method.clone(), "/mcp", &session.headers(), "").await;
         assert_eq!(answer.status, 405, "{method}");
         assert_eq!(answer.header("allow"), "POST, GET, DELETE");
     }
     for path in ["/mcp?x=1", "/mcp/"] {
-        let answer = send(&host, Method::POST, path, &session.headers(), PING).await;
+        let answer = host.send(Method::POST, path, &session.headers(), PING).await;
         assert_eq!(answer.status, 200, "{path} does no harm");
     }
 }
@@ -64,15 +61,12 @@ async fn h_24_a_session_that_is_ended_takes_its_streams_and_tasks_along() {
     assert_eq!(session.delete().await, 204);
     while stream.next().await.is_some() {}
     for method in [Method::POST, Method::GET, Method::DELETE] {
-        let answer = send(&host, method.clone(), "/mcp", &session.headers(), PING).await;
+        let answer = host.send(method.clone(), "/mcp", &session.headers(), PING).await;
         assert_eq!(answer.status, 404, "{method}");
     }
     // No session can ask for the task any more, so the host cancels it with the session.
-    eventually("the task to be cancelled", || async {
-        let shown = host.command(&["tasks", "show", &task, "--json"]).await;
-        String::from_utf8_lossy(&shown.stdout).contains("\"cancelled\"").then_some(())
-    })
-    .await;
+    let show = ["tasks", "show", &task, "--json"];
+    until("the task to be cancelled", || async { host.prints(&show).await.contains("\"cancelled\"") }).await;
 }
 
 #[tokio::test]
@@ -122,4 +116,52 @@ async fn h_28_a_dropped_connection_cancels_nothing_and_its_stream_alone_is_repla
         assert!(next(&mut resumed).await.expect("its answer").get("result").is_some());
         assert_eq!(next(&mut resumed).await, None);
     }
+}
+
+/// The status line and the rest of the answer, as far as the host sends it before it closes the connection.
+async fn sent(port: u16, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the host listens");
+    // The host may answer and close the connection before it has read all.
+    drop(stream.write_all(bytes).await);
+    let mut answer = vec![0; 4096];
+    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
+    let length = read.expect("an answer or the end").unwrap_or_default();
+    String::from_utf8_lossy(&answer[..length]).into_owned()
+}
+
+#[tokio::test]
+async fn h_7_hostile_requests_are_refused_and_harm_nobody() {
+    // The host names the reason for the rejection, and goes on.
+    const FIELDS: &str = "host: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n";
+    let setup = Setup::probe().set("wire.message", "64KiB");
+    let host = setup.set("wire.body-time", "300ms").set("wire.head-time", "300ms").start().await;
+    let post = |more: &str| format!("POST /mcp HTTP/1.1\r\n{FIELDS}{more}").into_bytes();
+    let chunk = format!("11000\r\n{}\r\n", "x".repeat(0x11000));
+    let many: String = (0..500).map(|n| format!("x{n}: y\r\n")).collect();
+    let evil = format!("POST http://evil.example/mcp HTTP/1.1\r\n{FIELDS}content-length: 2\r\n\r\n{{}}");
+    for (bytes, status) in [
+        (b"\x00\x01\x02 nonsense\r\n\r\n".to_vec(), "400"),
+        (format!("GET /{} HTTP/1.1\r\n{FIELDS}\r\n", "a".repeat(200_000)).into_bytes(), "431"),
+        (post(&format!("{many}\r\n")), "431"),
+        (post("content-length: 100\r\n\r\n{"), "408"),
+        (post("content-length: 99999999999\r\n\r\n{"), "413"),
+        (post(&format!("transfer-encoding: chunked\r\n\r\n{chunk}0\r\n\r\n")), "413"),
+        (post("content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"), "400"),
+        (post("host: localhost\r\ncontent-length: 2\r\n\r\n{}"), "403"),
+        (evil.into_bytes(), "403"),
+        (b"POST /mcp HTTP/1.0\r\ncontent-length: 2\r\n\r\n{}".to_vec(), "403"),
+    ] {
+        let answer = sent(host.port(), &bytes).await;
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{shown:?}: {answer}");
+    }
+    // All of it is read, or the client meets a broken pipe in place of the answer (C4).
+    let large = format!("content-length: {}\r\n\r\n{}", 10 << 20, "x".repeat(10 << 20));
+    let answer = sent(host.port(), &post(&large)).await;
+    assert_eq!(answer.split(' ').nth(1), Some("413"), "{answer}");
+    // The host closes the connection on an endless head, and on another protocol.
+    assert_eq!(sent(host.port(), b"POST /mcp HTTP/1.1\r\nhost: loc").await, "");
+    assert_eq!(sent(host.port(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await, "");
+    let session = Session::open(host.port()).await;
+    assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
 }

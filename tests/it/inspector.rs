@@ -3,9 +3,8 @@
 use crate::clients::{finished, folder};
 use serde_json::{Value, json};
 use tokio::process::Command;
-use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::{guests, schema};
+use toolyard_tests::{Setup, guests, schema};
 
 const LAUNCHER: &str = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 

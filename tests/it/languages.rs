@@ -4,16 +4,14 @@
 mod rows;
 
 use crate::matrix::{self, Met};
-use hyper::Method;
 use rows::{Row, Shown, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolyard_tests::dice::Dice;
 use toolyard_tests::guests::root;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Host, Session, Setup, until};
 
 /// Text that careless string handling breaks: an emoji of several characters, a combining mark, right-to-left
 /// text, and NUL.
@@ -60,8 +58,7 @@ impl Stage {
     }
 
     async fn until_runs(&self, count: u32) {
-        eventually(&format!("{count} runs"), || async { (self.host.runs().await == count).then_some(()) })
-            .await;
+        until(&format!("{count} runs"), || async { self.host.runs().await == count }).await;
     }
 }
 
@@ -156,12 +153,7 @@ async fn reads_what_the_rules_read(stage: &Stage, row: &Row) {
             r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"{tool}","arguments":{before}{member}{after}}}}}"#,
             stage.session.next_id()
         );
-        let mut connection = Connection::open(stage.host.port()).await;
-        let answer = connection.send(Method::POST, "/mcp", &stage.session.headers(), body.clone()).await;
-        let answer = match answer.is_events() {
-            true => answer.events().message().await.expect("an answer"),
-            false => answer.json().await,
-        };
+        let answer = stage.session.post_text(body.clone()).await.response().await.expect("an answer").0;
         let shown = (row.unicode)(text);
         let got = answer["result"]["structuredContent"].pointer(shown.pointer);
         assert_eq!(got, Some(&shown.expected), "{body}: {answer}");

@@ -1,9 +1,9 @@
 //! Names, settings, revisions and metadata, on which the operator and the client agree (L-*, J-7).
 
+use crate::questions::RELATED;
 use serde_json::json;
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, key};
-use toolyard_tests::{Host, Session};
+use toolyard_tests::{Host, Session, Setup};
 
 #[tokio::test]
 async fn the_operator_names_the_server_and_instructs_the_model() {
@@ -37,15 +37,13 @@ async fn j_7_unknown_metadata_is_let_pass() {
     let task = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}, "_meta": meta});
     let id = session.result("tools/call", task).await["task"]["taskId"].take();
     // T-38: if two ids name the task, the one in the params counts.
-    let misled =
-        json!({"taskId": id, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "other"}}});
+    let misled = json!({"taskId": id, "_meta": {RELATED: {"taskId": "other"}}});
     assert_eq!(session.result("tasks/get", misled).await["taskId"], id);
 }
 
 #[tokio::test]
 async fn d_26d_7_tasks_can_be_switched_off_and_plain_calls_go_on() {
-    let host = Setup::probe().set("tasks.enabled", "false").start().await;
-    let session = Session::open(host.port()).await;
+    let (host, session) = Setup::probe().set("tasks.enabled", "false").open().await;
     let stateless = Client::with_tasks(host.port());
     // T-2, X-2: the host ignores the augmentation, even if it is malformed.
     let params = json!({"name": "echo", "arguments": {"text": "hi"}, "task": "nonsense"});

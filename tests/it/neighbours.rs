@@ -4,10 +4,8 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{Client, everything};
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Sink, eventually, guests};
+use toolyard_tests::{Host, Setup, Sink, text, token, until};
 
 /// The recovery of a dead host's tasks takes at most this time.
 const SEEN_TO: Duration = Duration::from_secs(20);
@@ -35,7 +33,7 @@ impl Place {
     /// until it resumes (see `host/docs/explanation/reliability.md`).
     async fn stop(&self) {
         let path = self.host.data().join("toolyard.sqlite");
-        eventually("the process to be stopped outside of a transaction", || async {
+        until("the process to be stopped outside of a transaction", || async {
             self.host.stop().await;
             let database = rusqlite::Connection::open(&path).expect("the database");
             // Longer than any other process holds the lock.
@@ -44,7 +42,7 @@ impl Place {
             if !free {
                 self.host.signal(Signal::CONT);
             }
-            free.then_some(())
+            free
         })
         .await;
     }
@@ -56,17 +54,13 @@ impl Place {
 }
 
 fn setup(sink: &Sink) -> Setup {
-    Setup::new()
-        .with(&[guests::fixture("effects")])
-        .manifest("effects", &sink.manifest())
-        .config(&stanza("ann", &[]))
-        .set("tasks.rerun-after", "20ms")
+    let setup = Setup::fixture("effects", &sink.manifest());
+    setup.principals(&["ann"]).set("tasks.rerun-after", "20ms")
 }
 
 /// The outcome of a task, as its tool reported it.
 fn outcome(task: &Value) -> Value {
-    let text = task["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a result: {task}"));
-    serde_json::from_str(text).expect("JSON")
+    serde_json::from_str(text(&task["result"])).expect("JSON")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,8 +9,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Site, text, until};
 
 /// A site, and a host with a guest that sends whatever request it is given.
 struct Net {
@@ -24,8 +23,7 @@ impl Net {
     async fn with(manifest: &str) -> Self {
         let site = Site::start().await;
         let manifest = manifest.replace("SITE", &site.port().to_string());
-        let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-        let (host, session) = setup.open().await;
+        let (host, session) = Setup::fixture("net_try", &manifest).open().await;
         Self { site, host, session }
     }
 
@@ -36,8 +34,7 @@ impl Net {
     /// The outcome of a request: the guest's report, and the rest of the result.
     async fn send(&self, order: Value) -> (Value, String) {
         let result = self.session.call("request", order).await;
-        let said = result["content"][0]["text"].as_str().expect("text");
-        let said = serde_json::from_str(said).unwrap_or_else(|_| Value::from(said));
+        let said = serde_json::from_str(text(&result)).unwrap_or_else(|_| Value::from(text(&result)));
         (said, result["content"].to_string())
     }
 
@@ -63,31 +60,36 @@ impl Net {
 async fn nothing_is_smuggled_in_heads() {
     let net = Net::granted().await;
     let url = net.site.url("/");
+    let fails = async |order: Value, may_trap: bool| {
+        let (said, all) = net.send(order.clone()).await;
+        assert!(said["error"].is_string() || (may_trap && all.contains("trapped")), "{order}: {all}");
+    };
     for headers in [
         json!([["x", "a\r\nx-other: b"]]),
         json!([["host", "other.example"]]),
         json!([["content-length", "5"], ["content-length", "6"]]),
     ] {
-        let (said, all) = net.send(json!({ "url": url, "headers": headers })).await;
-        assert!(said["error"].is_string() || all.contains("trapped"), "{headers}: {all}");
+        fails(json!({ "url": url, "headers": headers }), true).await;
     }
     for path in ["/a b", "/a\r\nx: y"] {
-        let (said, all) = net.get(path).await;
-        assert!(said["error"].is_string(), "{path:?}: {all}");
+        fails(json!({ "url": net.site.url(path) }), false).await;
     }
     for method in ["CONNECT", "GET /x HTTP/1.1\r\n\r\nGET"] {
-        let (said, all) = net.send(json!({ "url": url, "method": method })).await;
-        assert!(said["error"].is_string(), "{method:?}: {all}");
+        fails(json!({ "url": url, "method": method }), false).await;
     }
     assert!(net.site.seen().is_empty(), "{:?}", net.site.seen());
 }
 
 #[tokio::test]
-async fn a_run_keeps_nothing_of_the_requests_that_have_ended() {
+async fn a_run_keeps_nothing_of_the_requests_that_have_ended_and_its_connections_end_with_it() {
     let limits = "[limits]\nhttp-requests = 300\nhandles = 64";
     let net = Net::with(&format!("[http]\nallow = [\"localhost:SITE\"]\n{limits}")).await;
     let (said, all) = net.send(json!({ "url": net.site.url("/json"), "times": 300 })).await;
     assert_eq!(said["status"], 200, "{all}");
+    let id = net.session.create("request", json!({ "url": net.site.url("/silent") })).await;
+    until("the request to arrive", || async { net.site.seen().len() == 301 }).await;
+    net.session.result("tasks/cancel", json!({ "taskId": id })).await;
+    until("the connection to be closed", || async { net.site.open() == 0 }).await;
 }
 
 #[tokio::test]
@@ -96,33 +98,21 @@ async fn an_exchange_is_bounded_and_a_server_that_misbehaves_is_an_error_and_no_
     let net = Net::with(&format!("[http]\nallow = [\"localhost:SITE\"]\n{limits}")).await;
     assert_eq!(net.get("/bytes?65536").await.0["bytes"], 65_536);
     let (large, slow) = (&["64.0 KiB", "`limits.http-response`"][..], &["1s", "`limits.http-time`"][..]);
-    for (path, patience, error, says) in [
-        ("/bytes?65537", 0, "exceeds limit: 65536", large),
-        ("/endless", 0, "exceeds limit: 65536", large),
-        ("/silent", 0, "`limits.http-time`", slow),
-        ("/stalled", 0, "`limits.http-time`", slow),
-        ("/silent", 100, "ConnectionReadTimeout", &[]),
-        ("/stalled", 100, "connection read timeout", &[]),
-        ("/garbage", 0, "HttpProtocolError", &[]),
-        ("/reset", 0, "after 4 bytes", &[]),
-        ("/head?200000", 0, "HttpResponseHeaderSectionSize", &[]),
+    for (path, error, says) in [
+        ("/bytes?65537", "exceeds limit: 65536", large),
+        ("/endless", "exceeds limit: 65536", large),
+        ("/silent", "`limits.http-time`", slow),
+        ("/stalled", "`limits.http-time`", slow),
+        ("/garbage", "HttpProtocolError", &[]),
+        ("/reset", "after 4 bytes", &[]),
+        ("/head?200000", "HttpResponseHeaderSectionSize", &[]),
     ] {
-        let mut order = json!({ "url": net.site.url(path) });
-        if patience > 0 {
-            order["patience"] = patience.into();
-        }
-        net.fails(order, error, says).await;
+        net.fails(json!({ "url": net.site.url(path) }), error, says).await;
     }
-    eventually("the connections to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
-}
-
-#[tokio::test]
-async fn connections_end_with_their_run() {
-    let net = Net::granted().await;
-    let id = net.session.create("request", json!({ "url": net.site.url("/silent") })).await;
-    eventually("the request to arrive", || async { (net.site.open() == 1).then_some(()) }).await;
-    net.session.result("tasks/cancel", json!({ "taskId": id })).await;
-    eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
+    for (path, error) in [("/silent", "ConnectionReadTimeout"), ("/stalled", "connection read timeout")] {
+        net.fails(json!({ "url": net.site.url(path), "patience": 100 }), error, &[]).await;
+    }
+    until("the connections to be closed", || async { net.site.open() == 0 }).await;
 }
 
 /// A certificate authority: its key for signing, and its certificate as PEM.
@@ -174,8 +164,7 @@ async fn certificates_are_checked_against_those_that_the_machine_trusts() {
     let trusted = folder.path().join("trusted.pem");
     std::fs::write(&trusted, pem).expect("writes");
     let allow = [good, unknown].map(|port| format!("localhost:{port}"));
-    let setup = Setup::new().with(&[guests::fixture("net_try")]);
-    let setup = setup.manifest("net_try", &format!("[http]\nallow = {allow:?}"));
+    let setup = Setup::fixture("net_try", &format!("[http]\nallow = {allow:?}"));
     let (_host, session) = setup.variable("SSL_CERT_FILE", trusted.to_str().expect("plain")).open().await;
     for (port, says) in [(good, "secure"), (unknown, "UnknownIssuer")] {
         let result = session.call("request", json!({ "url": format!("https://localhost:{port}/") })).await;

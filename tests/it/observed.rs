@@ -2,43 +2,33 @@
 
 mod numbers;
 
-use hyper::{HeaderMap, Method, StatusCode};
+use crate::command_line::out;
+use hyper::Method;
 use numbers::{Family, Numbers};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use toolyard_tests::guests::root;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::admin::get;
+use toolyard_tests::guests::{self, root};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Connection, Session, Setup, eventually, until};
 
 fn observed() -> Setup {
-    Setup::new().args(&["--set", "admin.listen=127.0.0.1:0"])
+    Setup::new().set("admin.listen", "127.0.0.1:0")
 }
 
-struct Looked {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: String,
-}
-
-async fn look_as(port: u16, method: Method, path: &str, headers: &[(&str, &str)]) -> Looked {
-    let answer = Connection::open(port).await.not_mcp().send(method, path, headers, "").await;
-    let (status, headers) = (answer.status, answer.headers.clone());
-    let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
-    Looked { status, headers, body }
-}
-
-async fn look(port: u16, path: &str) -> Looked {
-    look_as(port, Method::GET, path, &[]).await
+/// The status and the text at this path.
+async fn look(port: u16, path: &str) -> (u16, String) {
+    let answer = get(port, path).await;
+    (answer.status.as_u16(), answer.text().await)
 }
 
 async fn numbers(port: u16) -> Numbers {
-    let looked = look(port, "/metrics").await;
-    assert_eq!(looked.status, 200);
-    let kind = looked.headers["content-type"].to_str().expect("text");
+    let answer = get(port, "/metrics").await;
+    assert_eq!(answer.status, 200);
+    let kind = answer.header("content-type");
     assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
-    Numbers::read(&looked.body)
+    Numbers::read(&answer.text().await)
 }
 
 #[tokio::test]
@@ -48,14 +38,13 @@ async fn the_numbers_tell_what_has_happened() {
         .manifest("probe", "[limits]\nconcurrency = 2")
         .set("wire.requests-per-session", "8");
     let host = setup.start().await;
-    let session = Session::open_as(host.port(), "2025-11-25", json!({"elicitation": {}})).await.session;
+    let session = host.open_as(json!({"elicitation": {}})).await;
     for text in ["a", "b", "c"] {
         session.call("echo", json!({"text": text})).await;
     }
     session.call("fail", json!({"message": "no"})).await;
-    session
-        .error("tools/call", json!({"name": "protocol_error", "arguments": {"code": -1, "message": "x"}}))
-        .await;
+    let error = json!({"name": "protocol_error", "arguments": {"code": -1, "message": "x"}});
+    session.error("tools/call", error).await;
     // TL-9, TL-10: arguments that do not fit are a result, which the model can mend.
     assert_eq!(session.call("echo", json!({"text": 1})).await["isError"], true);
     session.error("tools/call", json!({"name": "nobody"})).await;
@@ -71,7 +60,7 @@ async fn the_numbers_tell_what_has_happened() {
     let waits = session.create("wait", json!({"ms": 600_000})).await;
     session.error("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await;
     let listening = session.listen().await;
-    let wrong = Connection::open(host.port()).await.send(Method::PUT, "/mcp", &[], "").await;
+    let wrong = host.send(Method::PUT, "/mcp", &[], "").await;
     assert_eq!(wrong.status, 405);
 
     let read = numbers(host.admin()).await;
@@ -122,11 +111,8 @@ async fn the_numbers_tell_what_has_happened() {
         let over = read.get(r#"toolyard_runs{}"#) == 0.0 && read.get(r#"toolyard_streams{}"#) == 0.0;
         over.then(|| {
             assert_eq!(read.get(r#"toolyard_tasks_ended_total{outcome="cancelled"}"#), 3.0);
-            assert_eq!(
-                read.get(r#"toolyard_calls_total{outcome="stopped",tool="wait"}"#),
-                1.0,
-                "one never ran"
-            );
+            // One never ran.
+            assert_eq!(read.get(r#"toolyard_calls_total{outcome="stopped",tool="wait"}"#), 1.0);
             assert_eq!(read.get(r#"toolyard_questions_open{}"#), 0.0);
         })
     })
@@ -139,50 +125,37 @@ async fn a_tool_that_is_gone_leaves_no_series() {
     session.call("add", json!({"a": 1, "b": 2})).await;
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("removed");
     install_as(&guests::fixture("stdout"), &host.plugins(), "other.wasm");
-    eventually("the numbers of the tools to follow the folder", || async {
+    until("the numbers of the tools to follow the folder", || async {
         let series = numbers(host.admin()).await.series;
         let named = |tool: &str| series.keys().any(|name| name.contains(&format!("tool=\"{tool}\"")));
-        (!named("add") && named("print")).then_some(())
+        !named("add") && named("print")
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_host_that_drains_lives_and_is_not_ready() {
+async fn a_host_whose_store_is_gone_or_that_drains_lives_and_is_not_ready() {
     let mut host = observed().with(&[guests::plugin("probe")]).set("shutdown.drain", "10min").start().await;
     let port = host.admin();
-    let ready = look(port, "/readyz").await;
-    assert_eq!((ready.status.as_u16(), ready.body.as_str()), (200, "{\"ready\":true,\"failed\":[]}\n"));
+    let ready = (200, "{\"ready\":true,\"failed\":[]}\n".to_owned());
+    assert_eq!(look(port, "/readyz").await, ready);
+    let (file, away) = (host.data().join("toolyard.sqlite"), host.data().join("away"));
+    std::fs::rename(&file, &away).expect("moved");
+    assert_eq!(look(port, "/readyz").await, (503, "{\"ready\":false,\"failed\":[\"store\"]}\n".to_owned()));
+    std::fs::write(&file, "another").expect("replaced");
+    assert_eq!(look(port, "/readyz").await.0, 503, "it is another file");
+    std::fs::rename(&away, &file).expect("moved back");
+    assert_eq!(look(port, "/readyz").await, ready);
+
     let session = Session::open(host.port()).await;
     session.create("wait", json!({"ms": 600_000})).await;
     host.signal(Signal::TERM);
-    eventually("it to be known", || async { (look(port, "/readyz").await.status == 503).then_some(()) })
-        .await;
-    let unready: Value = serde_json::from_str(&look(port, "/readyz").await.body).expect("JSON");
-    assert_eq!(unready, json!({"ready": false, "failed": ["stopping"]}));
-    let lives = look(port, "/healthz").await;
-    assert_eq!((lives.status.as_u16(), lives.body.as_str()), (200, "ok\n"));
+    until("it to be known", || async { look(port, "/readyz").await.0 == 503 }).await;
+    assert_eq!(look(port, "/readyz").await.1, "{\"ready\":false,\"failed\":[\"stopping\"]}\n");
+    assert_eq!(look(port, "/healthz").await, (200, "ok\n".to_owned()));
     assert_eq!(numbers(port).await.get(r#"toolyard_tasks{state="working"}"#), 1.0);
     host.signal(Signal::TERM);
     assert_eq!(host.ended().await.code(), Some(143));
-}
-
-#[tokio::test]
-async fn a_host_whose_store_is_gone_is_not_ready() {
-    let host = observed().with(&[guests::plugin("probe")]).start().await;
-    let port = host.admin();
-    assert_eq!(look(port, "/readyz").await.status, 200);
-    let (file, away) = (host.data().join("toolyard.sqlite"), host.data().join("away"));
-    std::fs::rename(&file, &away).expect("moved");
-    let gone = look(port, "/readyz").await;
-    assert_eq!(
-        (gone.status.as_u16(), gone.body.as_str()),
-        (503, "{\"ready\":false,\"failed\":[\"store\"]}\n")
-    );
-    std::fs::write(&file, "another").expect("replaced");
-    assert_eq!(look(port, "/readyz").await.status, 503, "it is another file");
-    std::fs::rename(&away, &file).expect("moved back");
-    assert_eq!(look(port, "/readyz").await.status, 200);
 }
 
 #[tokio::test]
@@ -190,25 +163,29 @@ async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
     let host = observed().start().await;
     let port = host.admin();
     for path in ["/", "/mcp", "/metrics/", "/healthz/x"] {
-        assert_eq!(look(port, path).await.status, 404, "{path}");
+        assert_eq!(look(port, path).await.0, 404, "{path}");
     }
-    let posted = look_as(port, Method::POST, "/metrics", &[]).await;
-    assert_eq!((posted.status.as_u16(), posted.headers["allow"].to_str().expect("text")), (405, "GET, HEAD"));
-    let head = look_as(port, Method::HEAD, "/healthz", &[]).await;
-    assert_eq!((head.status.as_u16(), head.body.as_str()), (200, ""));
-    let refused = look_as(port, Method::GET, "/metrics", &[("host", "evil.example")]).await;
+    let mut connection = Connection::open(port).await.not_mcp();
+    let refused = connection.send(Method::GET, "/metrics", &[("host", "evil.example")], "").await;
     assert_eq!(refused.status, 403);
+    let posted = Connection::open(port).await.not_mcp().send(Method::POST, "/metrics", &[], "").await;
+    assert_eq!((posted.status.as_u16(), posted.header("allow")), (405, "GET, HEAD"));
+    let head = Connection::open(port).await.not_mcp().send(Method::HEAD, "/healthz", &[], "").await;
+    assert_eq!((head.status.as_u16(), head.text().await.as_str()), (200, ""));
     for path in ["/metrics", "/healthz", "/readyz"] {
-        let main = Connection::open(host.port()).await.send(Method::GET, path, &[], "").await;
+        let main = host.send(Method::GET, path, &[], "").await;
         assert_eq!(main.status, 404, "the main listener does not serve {path}");
     }
 }
 
-/// The page lists every metric family correctly, and no other.
+/// The page lists every metric family correctly, and no other. The metric families and the label values in the alerts
+/// of the example exist.
 #[tokio::test]
-async fn the_page_of_metrics_is_what_is_there() {
+async fn the_page_of_metrics_and_the_alerts_of_the_example_name_what_is_there() {
     let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
-    let read = numbers(setup.start().await.admin()).await;
+    let host = setup.start().await;
+    look_at_what_there_is(&look(host.admin(), "/metrics").await.1);
+    let read = numbers(host.admin()).await;
     let rows: Vec<String> = read
         .families
         .iter()
@@ -244,7 +221,7 @@ async fn the_official_parser_reads_the_numbers_strictly() {
     session.call("echo", json!({"text": "x"})).await;
     session.error("tools/call", json!({"name": "nobody", "arguments": {}})).await;
     session.complete("wait", json!({"ms": 1})).await;
-    let text = look(host.admin(), "/metrics").await.body;
+    let text = look(host.admin(), "/metrics").await.1;
     let file = host.folder().join("metrics.txt");
     std::fs::write(&file, text).expect("a file");
     let example = root().join("examples/deployments/prometheus");
@@ -253,16 +230,12 @@ async fn the_official_parser_reads_the_numbers_strictly() {
     assert!(said.starts_with("ok "), "{said}");
 }
 
-/// The metric families in the alerts exist, and so do the label values.
-#[tokio::test]
-async fn the_alerts_of_the_example_look_at_what_there_is() {
+/// The alerts of the example name series in this text.
+fn look_at_what_there_is(text: &str) {
     let folder = root().join("examples/deployments/prometheus");
     let alerts = std::fs::read_to_string(folder.join("alerts.yml")).expect("the alerts");
     let scrape = std::fs::read_to_string(folder.join("prometheus.yml")).expect("the configuration");
     assert!(scrape.contains("alerts.yml") && scrape.contains("127.0.0.1:7421"));
-    let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
-    let host = setup.start().await;
-    let text = look(host.admin(), "/metrics").await.body;
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut seen = BTreeSet::new();
     for (at, _) in alerts.match_indices("toolyard_") {
@@ -272,10 +245,8 @@ async fn the_alerts_of_the_example_look_at_what_there_is() {
             let (label, values) = matchers.split_once('=').expect("a matcher");
             for value in values.trim_matches(['~', '"']).split('|') {
                 let pair = format!("{label}=\"{value}\"");
-                assert!(
-                    text.lines().any(|line| line.starts_with(name) && line.contains(&pair)),
-                    "{name} {pair}"
-                );
+                let has_it = |line: &str| line.starts_with(name) && line.contains(&pair);
+                assert!(text.lines().any(has_it), "{name} {pair}");
             }
         }
         seen.insert(name);
@@ -285,39 +256,25 @@ async fn the_alerts_of_the_example_look_at_what_there_is() {
 
 #[tokio::test]
 async fn the_command_status_says_whether_the_host_is_ready_and_what_it_does() {
-    let mut host = observed().with(&[guests::plugin("probe")]).start().await;
-    let session = Session::open(host.port()).await;
+    let (mut host, session) = observed().with(&[guests::plugin("probe")]).open().await;
     let task = session.create("wait", json!({"ms": 600_000})).await;
     session.until(&task, "working").await;
     let (listen, admin) =
         (format!("listen=127.0.0.1:{}", host.port()), format!("admin.listen=127.0.0.1:{}", host.admin()));
-    let status = async |host: &Host, more: &[&str]| {
-        let args = [&["status", "--set", &listen, "--set", &admin], more].concat();
-        let done = host.command(&args).await;
-        (done.status.code(), String::from_utf8(done.stdout).expect("text"))
-    };
-    let (code, text) = status(&host, &[]).await;
-    assert_eq!(code, Some(0), "{text}");
-    for part in [
-        "/mcp (Toolyard ",
-        "ready      yes",
-        "plugins    1 serving",
-        "runs       1 now",
-        "tasks      1 working",
-    ] {
+    let status = ["status", "--set", &listen, "--set", &admin];
+    let text = host.prints(&status).await;
+    let parts = "/mcp (Toolyard |ready      yes|plugins    1 serving|runs       1 now|tasks      1 working";
+    for part in parts.split('|') {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let (_, text) = status(&host, &["--json"]).await;
+    let text = host.prints(&[&status[..], &["--json"]].concat()).await;
     let state: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(
-        (&state["ready"], &state["figures"]["plugins"]["serving"]),
-        (&json!(true), &json!(1)),
-        "{text}"
-    );
+    assert!(state["ready"] == true && state["figures"]["plugins"]["serving"] == 1, "{text}");
     assert_eq!(state["tasks"], json!({"working": 1, "inputRequired": 0}));
 
     host.kill().await;
-    let (code, text) = status(&host, &[]).await;
-    assert_eq!(code, Some(1), "{text}");
+    let gone = host.command(&status).await;
+    assert_eq!(gone.status.code(), Some(1), "{gone:?}");
+    let text = out(&gone);
     assert!(text.contains("host       no answer at 127.0.0.1:") && text.contains("ready      no"), "{text}");
 }

@@ -4,8 +4,8 @@
 use crate::questions::scripted;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, next_of};
-use toolyard_tests::host::{Setup, install};
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::host::install;
+use toolyard_tests::{Session, Setup, guests, until};
 
 #[tokio::test]
 async fn n_1_r_5_pr_4_co_3_what_is_unknown_or_malformed_is_refused() {
@@ -95,30 +95,21 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
     install(&guests::fixture("conformance"), &host.plugins());
     let first = next(&mut listening).await.expect("open");
     assert_eq!(first["method"], "notifications/tools/list_changed", "the burst was one");
-    eventually("the prompts to be there", || async {
-        (before.request("prompts/list", json!({})).await.get("result").is_some()).then_some(())
-    })
-    .await;
+    let prompts = async || before.request("prompts/list", json!({})).await;
+    until("the prompts to be there", || async { prompts().await.get("result").is_some() }).await;
     let after = Session::open(host.port()).await;
     let mut promised = after.listen().await;
     std::fs::remove_file(host.plugins().join("conformance.wasm")).expect("it was there");
     next_of(&mut promised, "notifications/prompts/list_changed").await;
     let mut heard = Vec::new();
     after.call("script", json!({"steps": [{"changed": "resources"}]})).await;
-    loop {
-        let message = next(&mut listening).await.expect("open");
-        heard.push(message["method"].as_str().expect("a method").to_owned());
-        let both = ["notifications/tools/list_changed", "notifications/resources/list_changed"];
-        if both.iter().all(|method| heard.iter().any(|known| known == method)) {
-            break;
-        }
+    let both = ["tools", "resources"].map(|list| json!(format!("notifications/{list}/list_changed")));
+    while !both.iter().all(|method| heard.contains(method)) {
+        heard.push(next(&mut listening).await.expect("open")["method"].take());
     }
-    assert!(!heard.contains(&"notifications/prompts/list_changed".to_owned()), "L-6: {heard:?}");
-    assert_eq!(
-        after.result("prompts/list", json!({})).await["prompts"],
-        json!([]),
-        "an empty list, no fault"
-    );
+    assert!(!heard.contains(&json!("notifications/prompts/list_changed")), "L-6: {heard:?}");
+    let prompts = after.result("prompts/list", json!({})).await;
+    assert_eq!(prompts["prompts"], json!([]), "an empty list, no fault");
 }
 
 #[tokio::test]
@@ -129,8 +120,8 @@ async fn r_8_a_note_has_a_uri_of_its_own_scheme_and_a_link_to_it_can_be_read() {
         setup.manifest("notes", "[fs]\n\"/notes\" = { path = \"mine\", mode = \"write\" }\n").open().await;
     let mut listening = session.listen().await;
     let result = session.call("append_note", json!({"name": "ideas", "text": "Ship it"})).await;
-    let link =
-        result["content"].as_array().expect("blocks").iter().find(|block| block["type"] == "resource_link");
+    let mut blocks = result["content"].as_array().expect("blocks").iter();
+    let link = blocks.find(|block| block["type"] == "resource_link");
     let uri = link.expect("a link")["uri"].as_str().expect("a URI").to_owned();
     assert!(uri.starts_with("notes:"), "no client can fetch it by itself: {uri}");
     let read = session.result("resources/read", json!({"uri": uri})).await;

@@ -3,8 +3,7 @@
 
 use crate::say;
 use serde_json::{Value, json};
-use toolyard_tests::Session;
-use toolyard_tests::host::Setup;
+use toolyard_tests::{Session, Setup, text};
 
 /// The limit that the answer of a busy host names.
 fn named(error: &Value) -> &str {
@@ -48,15 +47,10 @@ async fn t_44_every_bound_is_refused_by_its_name() {
 
 #[tokio::test]
 async fn t_44_requests_of_one_session_are_bounded() {
-    let setup = Setup::probe().set("wire.requests-per-session", "2");
-    let (host, session) = setup.open().await;
-    let call = || {
-        json!({"jsonrpc": "2.0", "id": session.next_id(), "method": "tools/call",
-               "params": {"name": "wait", "arguments": {"ms": 600_000}}})
-    };
+    let (host, session) = Setup::probe().set("wire.requests-per-session", "2").open().await;
+    let call = || session.begin("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}}));
     // Both have become streams, so both calls are running.
-    let under_way = [session.post(&call()).await, session.post(&call()).await];
-    assert!(under_way.iter().all(toolyard_tests::http::Answer::is_events));
+    let _under_way = (call().await, call().await);
     assert_eq!(named(&session.error("ping", json!({})).await), "wire.requests-per-session");
     assert_eq!(Session::open(host.port()).await.request("ping", json!({})).await["result"], json!({}));
 }
@@ -80,5 +74,23 @@ async fn the_arguments_of_tasks_in_line_are_not_held_in_memory() {
     session.result("tasks/cancel", json!({"taskId": first})).await;
     session.until(&last, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": last})).await;
-    assert_eq!(result["content"][0]["text"].as_str().expect("text").len(), MIB, "it got them all the same");
+    assert_eq!(text(&result).len(), MIB, "it got them all the same");
+}
+
+#[tokio::test]
+async fn the_memory_of_all_runs_together_is_bounded() {
+    let (_host, session) = Setup::probe().set("calls.memory", "4MiB").open().await;
+    let mut last = String::new();
+    // Each run starts with more than a MiB.
+    for _ in 0..4 {
+        last = session.create("wait", json!({"ms": 600_000})).await;
+    }
+    let error = session.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await;
+    assert_eq!(error["data"]["limit"], "calls.memory", "{error}");
+    assert!(error["message"].to_string().contains("4 MiB of memory for guests"), "{error}");
+    let waiting = session.task(&last).await;
+    assert!(waiting["statusMessage"].to_string().contains("Waiting"), "not failed: {waiting}");
+    // What needs more than there is at all is not loaded.
+    let log = Setup::probe().set("calls.memory", "1MiB").start().await.log();
+    assert!(log.contains("probe.wasm") && log.contains("`calls.memory`"), "{log}");
 }

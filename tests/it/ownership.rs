@@ -4,29 +4,16 @@
 use crate::questions::{accepted, everything, form};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Events;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::{Host, Session, Setup, guests, token};
 
 /// A host that knows alice and bob, without a limit on failed look-ups.
 async fn shared() -> Host {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let components = [guests::plugin("probe"), guests::fixture("script")];
-    let setup = Setup::new().with(&components).config(&config);
-    let free = ["rates.failed-lookups", "rates.requests", "rates.polling"];
-    free.into_iter().fold(setup, |setup, key| setup.set(key, "none")).start().await
+    let setup = Setup::new().with(&[guests::plugin("probe"), guests::fixture("script")]);
+    setup.principals(&["alice", "bob"]).without_rates().start().await
 }
 
 async fn open(host: &Host, name: &str) -> Session {
-    let token = token(name);
-    Session::open_by(host.port(), LATEST, everything(), Some(&token)).await.session
-}
-
-/// The question that arrives on a stream.
-async fn question(events: &mut Events) -> Value {
-    next_of(events, "elicitation/create").await
+    host.session_as(name, everything()).await
 }
 
 #[tokio::test]
@@ -77,7 +64,7 @@ async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_aske
         (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
     let task = alice.create_script(json!([{"ask": [form("a")]}])).await;
     let mut waiting = alice.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = question(&mut waiting.events).await;
+    let asked = waiting.next_of("elicitation/create").await;
     let decline = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}});
     for (who, session) in [("bob", &bob), ("alice in another session", &again)] {
         // The host accepts and ignores it, like any response that belongs to no request.

@@ -1,7 +1,8 @@
-//! `toolyard build` and `toolyard test`: build a project, and run its cases against the result.
+//! `toolyard build` and `toolyard test`: build a project, and run its cases against the result. `toolyard wit` writes
+//! the contract.
 
-use crate::command_line::{err, out};
-use toolyard_tests::{Project, guests};
+use crate::command_line::out;
+use toolyard_tests::{Project, ends, guests, succeeds};
 
 const GOOD: &str = r#"
 tool = "ask"
@@ -26,21 +27,15 @@ fn with_cases(cases: &[(&str, &str)]) -> Project {
 #[tokio::test]
 async fn build_makes_the_component_and_says_what_it_offers() {
     let project = Project::of(&guests::plugin("probe"));
-    let built = project.run(&["build"]).await;
-    assert_eq!(built.status.code(), Some(0), "{}", err(&built));
-    let said = out(&built);
+    let said = succeeds(&project.run(&["build"]).await);
     assert!(said.starts_with("plugin/sample.wasm (") && said.contains("echo"), "{said}");
     assert_eq!(said.lines().count(), 1);
     assert!(project.at("plugin/sample.wasm").is_file());
     project.builds_by("echo no semicolon; exit 3");
-    let failed = project.run(&["build"]).await;
-    assert_eq!(failed.status.code(), Some(1));
-    let said = err(&failed);
-    assert!(said.contains("no semicolon") && said.contains("exit status: 3"), "{said}");
+    let said = ends(&project.run(&["build"]).await, 1, "no semicolon");
+    assert!(said.contains("exit status: 3"), "{said}");
     project.builds_by("echo no component > made.wasm");
-    let refused = project.run(&["build"]).await;
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(err(&refused).contains("plugin/sample.wasm is not a plugin"), "{}", err(&refused));
+    ends(&project.run(&["build"]).await, 1, "plugin/sample.wasm is not a plugin");
 }
 
 #[tokio::test]
@@ -51,26 +46,23 @@ async fn cases_pass_plainly_and_as_tasks() {
         "tool = 'protocol_error'\narguments = {code = -5, message = 'odd'}\n[expect]\nerror = {code = -5}";
     let misfit = "tool = 'count'\n[expect]\nis-error = true\ntext-contains = 'steps'";
     let unknown = "tool = 'nothing'\n[expect]\nerror = {code = -32602, message-contains = 'nothing'}";
-    let cases = [
+    let project = with_cases(&[
         ("plain", plain),
         ("asks", GOOD),
         ("deep/task", &task),
         ("error", error),
         ("misfit", misfit),
-        ("unknown", unknown),
-    ];
-    let project = with_cases(&cases);
+    ]);
+    project.write("cases/unknown.case.toml", unknown);
     for jobs in ["1", "4"] {
-        let tested = project.run(&["test", "--jobs", jobs]).await;
-        assert_eq!(tested.status.code(), Some(0), "{}{}", out(&tested), err(&tested));
-        let text = out(&tested);
+        let text = succeeds(&project.run(&["test", "--jobs", jobs]).await);
         let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ok")).collect();
         assert_eq!(names.len(), 6, "{text}");
         assert!(names[0].contains("cases/asks"), "sorted: {text}");
         assert!(text.contains("6 passed, 0 failed"), "{text}");
     }
-    let some = project.run(&["test", ".", "task", "plain"]).await;
-    assert!(out(&some).contains("2 passed"), "{}", out(&some));
+    let some = succeeds(&project.run(&["test", ".", "task", "plain"]).await);
+    assert!(some.contains("2 passed"), "{some}");
 }
 
 #[tokio::test]
@@ -78,29 +70,24 @@ async fn update_writes_what_came_where_a_case_fails() {
     let wrong =
         GOOD.replace("text = \"Ada\"", "text = \"Eve\" # why").replace("[arguments]", "# kept\n[arguments]");
     let project = with_cases(&[("good", GOOD), ("wrong", &wrong)]);
-    let updated = project.run(&["test", "--update"]).await;
-    assert_eq!(updated.status.code(), Some(0), "{}{}", out(&updated), err(&updated));
-    assert!(out(&updated).contains("updated cases/wrong"), "{}", out(&updated));
+    let updated = succeeds(&project.run(&["test", "--update"]).await);
+    assert!(updated.contains("updated cases/wrong"), "{updated}");
     assert_eq!(project.read("cases/good.case.toml"), GOOD, "what passes is left alone");
     let text = project.read("cases/wrong.case.toml");
     assert!(text.contains("# kept") && text.contains("text = \"Ada\""), "{text}");
-    assert_eq!(project.run(&["test"]).await.status.code(), Some(0));
+    succeeds(&project.run(&["test"]).await);
 }
 
 #[tokio::test]
 async fn what_cannot_be_run_is_wrong_usage_and_a_refused_plugin_a_failure() {
     let project = with_cases(&[("good", GOOD), ("broken", "tool = 'ask'\n[expcet]\ntext = 'a'")]);
-    let broken = project.run(&["test"]).await;
-    assert_eq!(broken.status.code(), Some(2));
-    for word in ["cases/broken.case.toml", "unknown key `expcet`; did you mean `expect`?"] {
-        assert!(err(&broken).contains(word), "{}", err(&broken));
-    }
-    let none = project.run(&["test", ".", "no such case"]).await;
-    assert!(none.status.code() == Some(2) && err(&none).contains("no such case"), "{}", err(&none));
-    assert_eq!(project.run(&["test", "nowhere"]).await.status.code(), Some(2));
+    let broken = ends(&project.run(&["test"]).await, 2, "unknown key `expcet`; did you mean `expect`?");
+    assert!(broken.contains("cases/broken.case.toml"), "{broken}");
+    ends(&project.run(&["test", ".", "no such case"]).await, 2, "no such case");
+    ends(&project.run(&["test", "nowhere"]).await, 2, "");
     project.write("plugin/sample.toml", "[limits]\nmemroy = \"1MiB\"");
     let refused = project.run(&["test", ".", "good"]).await;
-    assert_eq!(refused.status.code(), Some(1));
+    ends(&refused, 1, "");
     let said = out(&refused);
     assert!(said.contains("sample.wasm is not loaded") && said.contains("memory"), "{said}");
 }
@@ -108,13 +95,31 @@ async fn what_cannot_be_run_is_wrong_usage_and_a_refused_plugin_a_failure() {
 #[tokio::test]
 async fn a_plugin_folder_is_tested_as_it_is_and_a_project_as_it_was_built() {
     let project = with_cases(&[("good", GOOD)]);
-    let unbuilt = project.run(&["test", "--no-build"]).await;
-    assert_eq!(unbuilt.status.code(), Some(1), "there is nothing yet: {}", out(&unbuilt));
+    // There is nothing yet.
+    ends(&project.run(&["test", "--no-build"]).await, 1, "");
     project.run(&["build"]).await;
     project.builds_by("false");
-    assert_eq!(project.run(&["test"]).await.status.code(), Some(1), "what cannot be built is not tested");
-    assert_eq!(project.run(&["test", "--no-build"]).await.status.code(), Some(0));
+    // What cannot be built is not tested.
+    ends(&project.run(&["test"]).await, 1, "");
+    succeeds(&project.run(&["test", "--no-build"]).await);
     std::fs::copy(project.at("cases/good.case.toml"), project.at("plugin/good.case.toml")).expect("copied");
-    let folder = project.run(&["test", "plugin"]).await;
-    assert_eq!(folder.status.code(), Some(0), "{}{}", out(&folder), err(&folder));
+    succeeds(&project.run(&["test", "plugin"]).await);
+}
+
+#[tokio::test]
+async fn the_contract_is_written_and_nothing_else_written_over() {
+    let project = Project::of(&guests::fixture("stdout"));
+    for _ in 0..2 {
+        succeeds(&project.run(&["wit", "wit"]).await);
+    }
+    for name in ["host.wit", "worlds.wit"] {
+        let ours = std::fs::read_to_string(guests::root().join("wit").join(name)).expect("the contract");
+        assert_eq!(project.read(&format!("wit/{name}")), ours, "{name}");
+    }
+    project.write("wit/host.wit", "mine");
+    ends(&project.run(&["wit", "wit"]).await, 2, "host.wit");
+    succeeds(&project.run(&["wit", "wit", "--force"]).await);
+    succeeds(&project.run(&["wit", "gen", "--lang", "c"]).await);
+    let header = project.read("gen/tools_wasi_plugin.h");
+    assert!(header.contains("exports_toolyard_plugin_tools_call"), "{header}");
 }

@@ -3,9 +3,8 @@
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Output;
-use toolyard_tests::guests;
-use toolyard_tests::host::{Setup, command};
+use toolyard_tests::host::run;
+use toolyard_tests::{Setup, ends, guests, succeeds};
 
 /// A folder with the guest `add` in its plugin folder.
 fn folder() -> tempfile::TempDir {
@@ -16,76 +15,57 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changes the mode");
 }
 
-async fn tools(folder: &Path, more: &[&str]) -> Output {
-    let mut command = command("tools", folder, &[]);
-    command.arg("--json").args(more).output().await.expect("the command runs")
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+/// The errors of `toolyard tools`, which ends with this code.
+async fn tools(folder: &Path, code: i32, more: &[&str]) -> String {
+    ends(&run("tools", folder, more).await, code, "")
 }
 
 #[tokio::test]
-async fn a_folder_that_everybody_can_write_to_is_refused_and_one_of_a_group_is_warned_of() {
+async fn folders_and_files_that_everybody_can_change_are_refused_and_a_folder_of_a_group_is_warned_of() {
     let folder = folder();
     let place = folder.path().join("plugins");
     set_mode(&place, 0o777);
-    let refused = tools(folder.path(), &[]).await;
-    assert_eq!(refused.status.code(), Some(1));
+    let refused = tools(folder.path(), 1, &[]).await;
     for word in ["everybody on this machine can write to it", "chmod o-w", "plugins.others-may-write"] {
-        assert!(text(&refused).contains(word), "{}", text(&refused));
+        assert!(refused.contains(word), "{refused}");
     }
-    let meant = tools(folder.path(), &["--set", "plugins.others-may-write=true"]).await;
-    assert_eq!(meant.status.code(), Some(0), "{}", text(&meant));
+    tools(folder.path(), 0, &["--set", "plugins.others-may-write=true"]).await;
     set_mode(&place, 0o775);
-    let warned = tools(folder.path(), &["--log", "warn"]).await;
-    assert_eq!(warned.status.code(), Some(0), "{}", text(&warned));
-    assert!(text(&warned).contains("event=\"plugin.folder_not_protected\""), "{}", text(&warned));
+    let warned = tools(folder.path(), 0, &["--log", "warn"]).await;
+    assert!(warned.contains("event=\"plugin.folder_not_protected\""), "{warned}");
     set_mode(&place, 0o755);
-    let quiet = tools(folder.path(), &["--log", "warn"]).await;
-    assert!(!text(&quiet).contains("can write"), "{}", text(&quiet));
-}
+    let quiet = tools(folder.path(), 0, &["--log", "warn"]).await;
+    assert!(!quiet.contains("can write"), "{quiet}");
 
-#[tokio::test]
-async fn files_that_everybody_can_change_are_refused() {
-    let folder = folder();
-    let component = folder.path().join("plugins/add.wasm");
+    let component = place.join("add.wasm");
     set_mode(&component, 0o666);
-    let refused = tools(folder.path(), &[]).await;
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused).contains("can be changed by everybody on this machine"), "{}", text(&refused));
+    let refused = tools(folder.path(), 1, &[]).await;
+    assert!(refused.contains("can be changed by everybody on this machine"), "{refused}");
     set_mode(&component, 0o644);
-    let manifest = folder.path().join("plugins/add.toml");
+    let manifest = place.join("add.toml");
     std::fs::write(&manifest, "prefix = \"x\"").expect("writes");
     set_mode(&manifest, 0o646);
-    let refused = tools(folder.path(), &[]).await;
-    assert!(
-        text(&refused).contains("add.toml") && text(&refused).contains("grant themselves"),
-        "{}",
-        text(&refused)
-    );
+    let refused = tools(folder.path(), 1, &[]).await;
+    assert!(refused.contains("add.toml") && refused.contains("grant themselves"), "{refused}");
     set_mode(&manifest, 0o644);
-    assert_eq!(tools(folder.path(), &[]).await.status.code(), Some(0));
+    tools(folder.path(), 0, &[]).await;
 }
 
 #[tokio::test]
 async fn only_listed_digests_are_loaded_where_digests_are_required() {
     let folder = folder();
-    let listed: Value = serde_json::from_slice(&tools(folder.path(), &[]).await.stdout).expect("a line");
+    let listed = succeeds(&run("tools", folder.path(), &["--json"]).await);
+    let listed: Value = serde_json::from_str(&listed).expect("a line");
     let digest = listed["digest"].as_str().expect("a digest");
     assert_eq!(digest.len(), 64, "{digest}");
-    let config = folder.path().join("toolyard.toml");
-    std::fs::write(&config, format!("[plugins]\nrequire-digest = [\"sha256:{}\"]", "0".repeat(64)))
-        .expect("writes");
-    let refused = tools(folder.path(), &[]).await;
-    assert_eq!(refused.status.code(), Some(1));
-    for word in [digest, "plugins.require-digest"] {
-        assert!(text(&refused).contains(word), "{}", text(&refused));
-    }
-    std::fs::write(&config, format!("[plugins]\nfolder = \"plugins\"\nrequire-digest = [\"{digest}\"]"))
-        .expect("writes");
-    assert_eq!(tools(folder.path(), &[]).await.status.code(), Some(0));
-    std::fs::write(&config, "[plugins]\nrequire-digest = [\"abc\"]").expect("writes");
-    let wrong = tools(folder.path(), &[]).await;
-    assert!(text(&wrong).contains("64 hexadecimal digits"), "{}", text(&wrong));
+    let require = async |digest: &str, code: i32| {
+        let config = format!("[plugins]\nfolder = \"plugins\"\nrequire-digest = [{digest:?}]");
+        std::fs::write(folder.path().join("toolyard.toml"), config).expect("writes");
+        tools(folder.path(), code, &[]).await
+    };
+    let refused = require(&format!("sha256:{}", "0".repeat(64)), 1).await;
+    assert!(refused.contains(digest) && refused.contains("plugins.require-digest"), "{refused}");
+    require(digest, 0).await;
+    let wrong = require("abc", 2).await;
+    assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
 }

@@ -1,12 +1,12 @@
 //! Third-party components from packages of public registries (`tests/published/packages`). They are
 //! unmodified, and their functions are tools that answer.
 
+use crate::command_line::out;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests, schema};
+use toolyard_tests::{Session, Setup, guests, schema};
 
 /// The component, if its package was fetched. The package is optional on a developer's machine and required
 /// in CI.
@@ -85,9 +85,7 @@ async fn components_of_two_python_packages_answer_calls_side_by_side() {
         assert_eq!(schema["title"], title);
         assert_eq!(schema["required"], json!([parameter]));
     }
-    let file = host.plugins().join("zlib.wasm");
-    let checked = host.command(&["check", file.to_str().expect("UTF-8")]).await;
-    let said = String::from_utf8_lossy(&checked.stdout);
+    let said = out(&host.command(&["check", "plugins/zlib.wasm"]).await);
     assert!(said.contains("[method]codec.encode: it belongs to a resource"), "{said}");
 }
 

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, next_of, outcome};
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Stdio, guests};
+use toolyard_tests::{Host, LATEST, Session, Setup, Stdio, guests, text};
 
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -17,10 +15,6 @@ pub fn scripted() -> Setup {
 /// The capabilities of a client that answers any question.
 pub fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
-}
-
-pub async fn open(host: &Host, capabilities: Value) -> Session {
-    Session::open_as(host.port(), LATEST, capabilities).await.session
 }
 
 async fn ready() -> (Host, Session) {
@@ -57,16 +51,20 @@ pub fn accepted() -> Value {
 }
 
 #[tokio::test]
-async fn h_15_a_plain_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
+async fn h_15_a_plain_call_asks_on_its_own_stream_once_for_a_key_and_goes_on_with_the_answer() {
     let (_host, session) = ready().await;
     let mut other = session.listen().await;
-    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    // The same key again: the same question already has its answer, and another question is a fault.
+    let steps = json!([{"ask": [form("a")]}, {"ask": [form("a")]}, {"ask": [sampling("a")]}]);
+    let mut call = session.begin_script(steps).await;
     let asked = call.message().await;
     assert_eq!(asked["method"], "elicitation/create");
     assert_eq!(asked["params"], form("a")["params"], "E-2: as the guest put it");
     assert!(asked["id"].is_string(), "J-2: an id of our own");
     session.respond(&asked, accepted()).await;
-    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+    let came = call.outcome().await;
+    assert_eq!((&came[0], &came[1]), (&json!({"a": accepted()}), &came[0]));
+    assert!(came[2]["nothing"]["invalid"].as_str().is_some_and(|why| why.contains("another")), "{came}");
     // H-19, H-20: the other stream carried none of it; its next message is this one.
     let task = session.create_script(json!([])).await;
     let first = next(&mut other).await.expect("a status of the task");
@@ -85,7 +83,7 @@ async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
         // Q-3: what the client declares of tasks does not stand for the capability itself.
         (json!({"tasks": {"requests": {"elicitation": {"create": {}}}}}), form("a"), "elicitation.form"),
     ] {
-        let session = open(&host, capabilities).await;
+        let session = host.open_as(capabilities).await;
         let steps = json!([{"ask": [question]}]);
         let came = outcome(&session.call("script", json!({"steps": steps})).await);
         let why = came[0]["nothing"]["unsupported"].as_str().expect("a reason");
@@ -95,19 +93,6 @@ async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
         let result = session.result("tasks/result", json!({"taskId": task})).await;
         assert_eq!(outcome(&result), came);
     }
-}
-
-#[tokio::test]
-async fn a_question_under_a_key_that_was_used_is_not_asked_again() {
-    let (_host, session) = ready().await;
-    // The same key again: the same question already has its answer, and another question is a fault.
-    let steps = json!([{"ask": [form("a")]}, {"ask": [form("a")]}, {"ask": [sampling("a")]}]);
-    let mut call = session.begin_script(steps).await;
-    let asked = call.message().await;
-    session.respond(&asked, accepted()).await;
-    let came = call.outcome().await;
-    assert_eq!(came[1], came[0]);
-    assert!(came[2]["nothing"]["invalid"].as_str().is_some_and(|why| why.contains("another")), "{came}");
 }
 
 #[tokio::test]
@@ -156,7 +141,7 @@ async fn l_9_c_6_a_question_has_a_deadline_and_is_taken_back_when_it_passes() {
 }
 
 #[tokio::test]
-async fn c_1_a_cancelled_call_takes_its_question_back_and_gets_no_answer() {
+async fn c_1_t_36_a_cancelled_call_and_a_cancelled_task_take_their_questions_back() {
     let (_host, session) = ready().await;
     let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
     let asked = call.message().await;
@@ -165,6 +150,17 @@ async fn c_1_a_cancelled_call_takes_its_question_back_and_gets_no_answer() {
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(rest[0]["method"], "notifications/cancelled");
     assert_eq!(rest[0]["params"]["requestId"], asked["id"]);
+
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    assert_eq!(session.result("tasks/cancel", json!({"taskId": task})).await["status"], "cancelled");
+    let (answer, before) = wait.answer().await;
+    assert_eq!(answer["error"]["code"], -32603, "T-28");
+    let taken_back = before.iter().find(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(taken_back.expect("taken back")["params"]["requestId"], asked["id"]);
+    session.respond(&asked, accepted()).await;
+    assert_eq!(session.task(&task).await["status"], "cancelled", "late answers change nothing");
 }
 
 #[tokio::test]
@@ -190,7 +186,7 @@ async fn ir_1_ir_3_t_17_a_task_waits_for_input_and_one_result_stream_carries_it_
 
 #[tokio::test]
 async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_else() {
-    let (_host, session) = scripted().open_as(everything()).await;
+    let (_host, session) = ready().await;
     let mut listening = session.listen().await;
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
     let asked = next_of(&mut listening, "elicitation/create").await;
@@ -200,21 +196,6 @@ async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_el
     let (answer, before) = wait.answer().await;
     assert_eq!(outcome(&answer["result"]), json!([{"a": accepted()}]));
     assert!(before.iter().all(|message| message["method"] != "elicitation/create"), "{before:?}");
-}
-
-#[tokio::test]
-async fn t_36_a_cancelled_task_takes_its_questions_back_before_it_ends_its_waits() {
-    let (_host, session) = ready().await;
-    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-    let asked = wait.next_of("elicitation/create").await;
-    assert_eq!(session.result("tasks/cancel", json!({"taskId": task})).await["status"], "cancelled");
-    let (answer, before) = wait.answer().await;
-    assert_eq!(answer["error"]["code"], -32603, "T-28");
-    let taken_back = before.iter().find(|message| message["method"] == "notifications/cancelled");
-    assert_eq!(taken_back.expect("taken back")["params"]["requestId"], asked["id"]);
-    session.respond(&asked, accepted()).await;
-    assert_eq!(session.task(&task).await["status"], "cancelled", "late answers change nothing");
 }
 
 #[tokio::test]
@@ -243,14 +224,11 @@ async fn calls_early(setup: Setup) -> (Stdio, i64) {
 }
 
 #[tokio::test]
-async fn l_4_nothing_is_asked_before_the_client_has_initialized() {
+async fn l_4_ir_5_a_client_that_does_not_say_that_it_has_initialized_is_asked_after_a_while() {
     let (mut stdio, id) = calls_early(scripted().set("questions.wait", "300ms")).await;
     assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": "timed-out"}]));
     assert!(stdio.notices().is_empty());
-}
-
-#[tokio::test]
-async fn ir_5_a_client_that_forgets_to_say_that_it_has_initialized_is_asked_all_the_same() {
+    // It may have forgotten to.
     let (mut stdio, id) = calls_early(scripted()).await;
     let asked = stdio.read().await;
     stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
@@ -258,8 +236,8 @@ async fn ir_5_a_client_that_forgets_to_say_that_it_has_initialized_is_asked_all_
 }
 
 #[tokio::test]
-async fn e_6_the_end_of_a_url_elicitation_is_told_to_the_client_that_was_asked() {
-    let (_host, session) = ready().await;
+async fn e_6_e_7_pages_and_their_end_are_told_to_the_client_that_was_asked_and_can_open_one() {
+    let (host, session) = ready().await;
     let steps =
         json!([{"ask": [url("u"), url("no")]}, {"complete": "no"}, {"complete": "other"}, {"complete": "u"}]);
     let mut call = session.begin_script(steps).await;
@@ -271,23 +249,17 @@ async fn e_6_the_end_of_a_url_elicitation_is_told_to_the_client_that_was_asked()
     assert_eq!(told["params"]["elicitationId"], agreed["params"]["elicitationId"]);
     let (_, more) = call.answer().await;
     assert!(more.is_empty(), "only what was agreed to: {more:?}");
-}
 
-#[tokio::test]
-async fn e_7_the_error_that_asks_for_a_page_goes_only_to_clients_that_can_open_one() {
-    let host = scripted().start().await;
     let data = json!({"elicitations": [{"mode": "url", "message": "m", "url": "https://e.com", "elicitationId": "x"}]});
     let steps = json!([{"fail": {"code": -32042, "message": "Sign in first", "data": data}}]);
-    let able = open(&host, everything()).await;
-    let error = able.error("tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await;
+    let error = session.error("tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await;
     assert_eq!((error["code"].as_i64(), &error["data"]), (Some(-32042), &data));
-    let task = able.create_script(steps.clone()).await;
-    let error = able.error("tasks/result", json!({"taskId": task})).await;
+    let task = session.create_script(steps.clone()).await;
+    let error = session.error("tasks/result", json!({"taskId": task})).await;
     assert_eq!(error["code"], -32042, "T-25: the same error");
-    let unable = open(&host, json!({"elicitation": {}})).await;
+    let unable = host.open_as(json!({"elicitation": {}})).await;
     let result = unable.call("script", json!({"steps": steps})).await;
-    assert_eq!(result["isError"], true);
-    assert!(result["content"][0]["text"].as_str().is_some_and(|text| text.contains("Sign in first")));
+    assert!(result["isError"] == true && text(&result).contains("Sign in first"), "{result}");
 }
 
 #[tokio::test]
@@ -295,22 +267,19 @@ async fn the_operator_answers_a_question_and_watches_its_task_from_the_command_l
     let (host, session) = Setup::probe().open_as(json!({"elicitation": {"form": {}}})).await;
     let id = session.create("ask", json!({"question": "Your name?"})).await;
     session.until(&id, "input_required").await;
-    let answer = async |answer: &str| host.command(&["tasks", "answer", &id, "--answer", answer]).await;
     for (wrong, says) in [
         (r#"name={"answer":"Ada"}"#, "no open question has the key `name`; the keys are answer"),
         (r#"answer={"answer":5}"#, "does not fit"),
         ("answer=Ada", "expected KEY=JSON with a JSON object"),
     ] {
-        let refused = answer(wrong).await;
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && said.contains(says), "{says}: {said}");
+        host.refuses(&["tasks", "answer", &id, "--answer", wrong], 2, says).await;
     }
     assert_eq!(session.task(&id).await["status"], "input_required");
-    assert_eq!(answer(r#"answer={"answer":"Ada"}"#).await.status.code(), Some(0));
-    let watched = host.command(&["tasks", "watch", &id]).await;
-    let said = String::from_utf8_lossy(&watched.stdout);
-    assert!(watched.status.success() && said.trim_end().ends_with("completed"), "{said}");
-    let result = host.command(&["tasks", "result", &id]).await;
-    assert!(String::from_utf8_lossy(&result.stdout).contains("Ada"));
-    assert_eq!(answer(r#"answer={"answer":"Ada"}"#).await.status.code(), Some(1), "it has ended");
+    let answer = ["tasks", "answer", &id, "--answer", r#"answer={"answer":"Ada"}"#];
+    host.prints(&answer).await;
+    let watched = host.prints(&["tasks", "watch", &id]).await;
+    assert!(watched.trim_end().ends_with("completed"), "{watched}");
+    assert!(host.prints(&["tasks", "result", &id]).await.contains("Ada"));
+    // It has ended.
+    host.refuses(&answer, 1, "").await;
 }

@@ -4,18 +4,13 @@
 use crate::authentication::knock_by;
 use crate::authority::{both, post};
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
 use toolyard_tests::http::Answer;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session};
+use toolyard_tests::{Host, Session, Setup, token, until};
 
 async fn host(rates: &[(&str, &str)]) -> Host {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let mut setup = Setup::probe().config(&config);
-    for (key, rate) in rates {
-        setup = setup.set(&format!("rates.{key}"), rate);
-    }
-    setup.start().await
+    let setup = Setup::probe().principals(&["alice", "bob"]);
+    let with_rate = |setup: Setup, (key, rate): &(&str, &str)| setup.set(&format!("rates.{key}"), rate);
+    rates.iter().fold(setup, with_rate).start().await
 }
 
 /// Checks a rejection; returns the limit that it names.
@@ -43,7 +38,7 @@ fn task() -> Value {
 }
 
 #[tokio::test]
-async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
+async fn t_42_calls_tasks_and_polls_have_rates_of_their_own_also_in_a_batch() {
     let host = host(&[("calls", "3/h"), ("creation", "2/h"), ("polling", "4/h")]).await;
     let (alice, bob) = both(&host).await;
     for _ in 0..3 {
@@ -64,18 +59,26 @@ async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
     assert_eq!(post(&bob, "tools/call", echo()).await.status, 200);
     assert_eq!(post(&alice, "tools/list", json!({})).await.status, 200);
     // Another session of hers does not reset the limit.
-    let again = Session::open_with(host.port(), &token("alice")).await;
+    let again = host.session_of("alice").await;
     assert_eq!(too_often(post(&again, "tools/call", echo()).await).await, "rates.calls");
     // The rejected requests had no effect.
-    let listed = host.command(&["tasks", "list", "--json"]).await;
-    assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 2);
+    assert_eq!(host.lines(&["tasks", "list", "--json"]).await.len(), 2);
+    // Members of a batch are counted one by one.
+    let token = token("bob");
+    let session = Session::open_by(host.port(), "2025-03-26", json!({}), Some(&token)).await.session;
+    let call = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": echo()});
+    let answer = session.post(&json!([call(1), call(2), call(3), call(4)])).await;
+    assert_eq!(answer.status, 200);
+    let answers = answer.json().await;
+    let refused = answers.as_array().expect("answers").iter().filter(|answer| answer.get("error").is_some());
+    assert_eq!(refused.count(), 2, "{answers}");
 }
 
 #[tokio::test]
 async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
     let one = host(&[("requests", "6/h")]).await;
     // Two requests open the session.
-    let alice = Session::open_with(one.port(), &token("alice")).await;
+    let alice = one.session_of("alice").await;
     for _ in 0..4 {
         assert_eq!(post(&alice, "ping", json!({})).await.status, 200);
     }
@@ -84,7 +87,7 @@ async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
     }
     let other = host(&[("sessions", "2/h")]).await;
     let (_alice, _bob) = both(&other).await;
-    Session::open_with(other.port(), &token("alice")).await;
+    other.session_of("alice").await;
     let third = knock_by(&other, &token("alice")).await;
     assert_eq!(too_often(third).await, "rates.sessions");
 }
@@ -110,10 +113,8 @@ async fn t_42_t_43_who_looks_up_too_much_that_is_not_there_is_stopped_and_report
 
 #[tokio::test]
 async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together() {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
     let manifest = "[tools.wait]\nrate = \"3/h\"\n";
-    let setup = Setup::probe().manifest("probe", manifest).config(&config);
-    let host = setup.start().await;
+    let host = Setup::probe().manifest("probe", manifest).principals(&["alice", "bob"]).start().await;
     let (alice, bob) = both(&host).await;
     assert_eq!(post(&alice, "tools/call", nap()).await.status, 200);
     assert_eq!(post(&bob, "tools/call", task()).await.status, 200);
@@ -124,27 +125,11 @@ async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together()
     }
     assert_eq!(post(&alice, "tools/call", echo()).await.status, 200);
     // A reload that changes something else does not reset the limit.
-    std::fs::write(
-        host.plugins().join("probe.toml"),
-        format!("{manifest}description = \"Says it again.\"\n"),
-    )
-    .expect("a manifest");
-    toolyard_tests::eventually("the new description", || async {
-        alice.result("tools/list", json!({})).await.to_string().contains("Says it again.").then_some(())
+    let changed = format!("{manifest}description = \"Says it again.\"\n");
+    std::fs::write(host.plugins().join("probe.toml"), changed).expect("a manifest");
+    until("the new description", || async {
+        alice.result("tools/list", json!({})).await.to_string().contains("Says it again.")
     })
     .await;
     assert_eq!(post(&alice, "tools/call", nap()).await.status, 429);
-}
-
-#[tokio::test]
-async fn t_42_members_of_a_batch_are_counted_one_by_one() {
-    let host = host(&[("calls", "2/h")]).await;
-    let token = token("alice");
-    let session = Session::open_by(host.port(), "2025-03-26", json!({}), Some(&token)).await.session;
-    let call = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": echo()});
-    let answer = session.post(&json!([call(1), call(2), call(3), call(4)])).await;
-    assert_eq!(answer.status, 200);
-    let answers = answer.json().await;
-    let refused = answers.as_array().expect("answers").iter().filter(|answer| answer.get("error").is_some());
-    assert_eq!(refused.count(), 2, "{answers}");
 }

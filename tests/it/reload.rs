@@ -1,24 +1,21 @@
 //! Hot reload: a change in the folder changes the tools, and nothing else.
 
-use serde_json::{Value, json};
-use toolyard_tests::host::{Setup, install_as};
+use serde_json::json;
+use toolyard_tests::exchange::next;
+use toolyard_tests::host::install_as;
 use toolyard_tests::http::Events;
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::{Session, Setup, guests, text, until};
 
 async fn until_tools(session: &Session, wanted: &[&str]) {
-    eventually(&format!("the tools to be {wanted:?}"), || async {
-        (session.tool_names().await == wanted).then_some(())
-    })
-    .await;
+    until(&format!("the tools to be {wanted:?}"), || async { session.tool_names().await == wanted }).await;
 }
 
 async fn version(session: &Session) -> String {
-    session.call("version", json!({})).await["content"][0]["text"].as_str().expect("text").to_owned()
+    text(&session.call("version", json!({})).await).to_owned()
 }
 
 async fn until_version(session: &Session, wanted: &str) {
-    eventually(&format!("version {wanted}"), || async { (version(session).await == wanted).then_some(()) })
-        .await;
+    until(&format!("version {wanted}"), || async { version(session).await == wanted }).await;
 }
 
 async fn opened(session: &Session) -> Events {
@@ -28,8 +25,8 @@ async fn opened(session: &Session) -> Events {
 }
 
 async fn changed(listening: &mut Events) {
-    let notice = tokio::time::timeout(toolyard_tests::wait::PATIENCE, listening.message()).await;
-    assert_eq!(notice.expect("a notice").expect("a message")["method"], "notifications/tools/list_changed");
+    let notice = next(listening).await.expect("a message");
+    assert_eq!(notice["method"], "notifications/tools/list_changed");
 }
 
 const V: [&str; 2] = ["slow_version", "version"];
@@ -59,19 +56,14 @@ async fn tl_1_tools_come_change_and_go_with_their_files_and_every_client_hears_i
 
 #[tokio::test]
 async fn two_hundred_calls_in_flight_survive_reloads_without_a_loss() {
-    let setup = Setup::new().set("calls.running-per-principal", "400");
-    let host = setup.start().await;
+    let host = Setup::new().set("calls.running-per-principal", "400").start().await;
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "tool.wasm");
     let session = Session::open(host.port()).await;
     until_tools(&session, &V).await;
     let mut calls = tokio::task::JoinSet::new();
-    for n in 0..200 {
+    for _ in 0..200 {
         let session = session.at(host.port());
-        let call = json!({
-            "jsonrpc": "2.0", "id": 10_000 + n, "method": "tools/call",
-            "params": {"name": "slow_version", "arguments": {"ms": 2500}},
-        });
-        calls.spawn(async move { answer(&session, &call).await });
+        calls.spawn(async move { session.call("slow_version", json!({"ms": 2500})).await });
     }
     for n in 0..6 {
         let (file, version) = if n % 2 == 0 { ("versioned_v2", "v2") } else { ("versioned_v1", "v1") };
@@ -81,23 +73,8 @@ async fn two_hundred_calls_in_flight_survive_reloads_without_a_loss() {
     let mut answers = 0;
     while let Some(answer) = calls.join_next().await {
         let answer = answer.expect("no panic");
-        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
-        assert!(text == "v1" || text == "v2", "{answer}");
+        assert!(["v1", "v2"].contains(&text(&answer)), "{answer}");
         answers += 1;
     }
     assert_eq!(answers, 200);
-}
-
-async fn answer(session: &Session, call: &Value) -> Value {
-    let answer = session.post(call).await;
-    if !answer.is_events() {
-        return answer.json().await;
-    }
-    let mut events = answer.events();
-    loop {
-        let message = events.message().await.expect("an answer");
-        if message["id"] == call["id"] {
-            return message;
-        }
-    }
 }

@@ -4,10 +4,8 @@ use crate::authentication::knock_by;
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::wait::eventually;
-use toolyard_tests::{Host, Session};
+use toolyard_tests::tokens::stanza;
+use toolyard_tests::{Host, Setup, token, until};
 
 /// Replaces the file at once: the host never reads a half of it, whenever it reads.
 pub(crate) fn write(host: &Host, text: &str) {
@@ -22,7 +20,7 @@ pub(crate) async fn reload(host: &Host, event: &str) {
     let count = |log: &str| log.matches(&event).count();
     let before = count(&host.log());
     host.signal(Signal::HUP);
-    eventually("the reload", || async { (count(&host.log()) > before).then_some(()) }).await;
+    until("the reload", || async { count(&host.log()) > before }).await;
 }
 
 /// The status of a request with this token.
@@ -34,8 +32,8 @@ async fn status(host: &Host, name: &str) -> u16 {
 async fn a_token_is_taken_back_at_once_and_its_streams_end() {
     let both = [stanza("alice", &[]), stanza("bob", &[])].concat();
     let host = Setup::probe().config(&both).start().await;
-    let alice = Session::open_with(host.port(), &token("alice")).await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let alice = host.session_of("alice").await;
+    let bob = host.session_of("bob").await;
     let (mut of_alice, mut of_bob) = (alice.listen().await, bob.listen().await);
     write(&host, &stanza("alice", &[]));
     reload(&host, "config.reloaded").await;
@@ -50,12 +48,12 @@ async fn a_token_is_taken_back_at_once_and_its_streams_end() {
     assert!(host.log().contains("key=\"auth.tokens\""), "{}", host.log());
     // A new token counts at once, also by a change of the file alone.
     write(&host, &[stanza("alice", &[]), stanza("carol", &[])].concat());
-    eventually("carol to be let in", || async { (status(&host, "carol").await == 200).then_some(()) }).await;
+    until("carol to be let in", || async { status(&host, "carol").await == 200 }).await;
 }
 
 #[tokio::test]
 async fn a_configuration_that_is_not_valid_changes_nothing() {
-    let host = Setup::probe().config(&stanza("alice", &[])).start().await;
+    let host = Setup::probe().principals(&["alice"]).start().await;
     let unreachable = stanza("alice", &[]) + "[trace]\nendpoint = \"https://127.0.0.1:1\"\n";
     for text in ["[auth", "[tasks]\nttl-defualt = \"1h\"", "[[rules]]\neffect = \"allow\"", &unreachable] {
         write(&host, text);
@@ -77,7 +75,7 @@ async fn rules_are_replaced_and_clients_learn_that_lists_changed() {
     let rules =
         |tools: &str| format!("{}[[rules]]\neffect = \"allow\"\ntools = [{tools}]\n", stanza("alice", &[]));
     let host = Setup::probe().config(&rules("\"echo\", \"wait\"")).start().await;
-    let alice = Session::open_with(host.port(), &token("alice")).await;
+    let alice = host.session_of("alice").await;
     let mut hears = alice.listen().await;
     assert_eq!(alice.tool_names().await, ["echo", "wait"]);
     write(&host, &(rules("\"echo\"") + "[tasks]\nlive = 5\n"));

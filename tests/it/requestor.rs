@@ -3,8 +3,7 @@
 use crate::questions::{RELATED, accepted, form, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{Exchange, outcome};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session};
+use toolyard_tests::{Host, Session, Setup};
 
 /// The client's name for its task.
 const THEIRS: &str = "their-Y";

@@ -1,21 +1,15 @@
 //! Tasks that resume: a task continues where it was when its host died, and waits without a run (A9).
 
 use crate::audit::log;
-use crate::command_line::out;
 use serde_json::{Value, json};
-use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::sink::Sink;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::exchange::{next_of, outcome};
+use toolyard_tests::{Host, Session, Setup, Sink, eventually, until};
 
 pub const RESUME: &str = "[task]\ndurability = \"resume\"\n";
 
 /// A setup with a tool that resumes, and more in its manifest.
 pub fn setup(manifest: &str) -> Setup {
-    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
-    setup.manifest("chances", &format!("{RESUME}{manifest}"))
+    Setup::fixture("chances", &format!("{RESUME}{manifest}")).set("admin.listen", "127.0.0.1:0")
 }
 
 /// The part of a manifest that lets the tool send requests to the sink.
@@ -23,15 +17,10 @@ fn http(sink: &Sink, more: &str) -> String {
     format!("[http]\nallow = [\"127.0.0.1:{}\"]\n{more}\n", sink.port())
 }
 
-fn text(result: &Value) -> Value {
-    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"));
-    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
-}
-
 async fn seen(session: &Session, id: &str) -> Vec<Value> {
     session.until(id, "completed").await;
     let result = session.result("tasks/result", json!({"taskId": id})).await;
-    text(&result).as_array().expect("a list").clone()
+    outcome(&result).as_array().expect("a list").clone()
 }
 
 /// The guest that would see a refusal of the host would not repeat its run when there is memory again.
@@ -43,15 +32,8 @@ async fn tasks_that_together_need_more_memory_than_the_host_has_wait_for_each_ot
     for _ in 0..5 {
         tasks.push(session.create("chances", steps.clone()).await);
     }
-    eventually("a task to wait for memory", async || {
-        let waits =
-            |task: Value| task["statusMessage"].as_str().is_some_and(|text| text.contains("for memory"));
-        for id in &tasks {
-            if waits(session.task(id).await) {
-                return Some(());
-            }
-        }
-        None
+    until("a task to wait for memory", || async {
+        session.result("tasks/list", json!({})).await.to_string().contains("for memory")
     })
     .await;
     let host = host.killed_and_restarted().await;
@@ -65,12 +47,8 @@ async fn tasks_that_together_need_more_memory_than_the_host_has_wait_for_each_ot
 #[tokio::test]
 async fn a_waiting_question_reaches_a_later_session_on_its_stream_and_by_asking_about_the_task() {
     for asks_first in [true, false] {
-        let setup = setup("").config(&stanza("ann", &[]));
-        let host = setup.start().await;
-        let open = async |host: &Host| {
-            let capabilities = json!({"elicitation": {}});
-            Session::open_by(host.port(), LATEST, capabilities, Some(&token("ann"))).await.session
-        };
+        let host = setup("").principals(&["ann"]).start().await;
+        let open = async |host: &Host| host.session_as("ann", json!({"elicitation": {}})).await;
         let id = open(&host).await.create("chances", json!({"rounds": 1, "ask": true})).await;
         let host = host.killed_and_restarted().await;
         let session = open(&host).await;
@@ -116,8 +94,7 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
         session.until(&id, "input_required").await;
         assert_eq!(sink.of("k").begun.len(), sent, "nothing is sent before the answer");
         let answer = format!("host:doubt:1:{}={{\"decision\":\"resend\"}}", sent - 1);
-        let answered = host.command(&["tasks", "answer", &id, "--answer", &answer]).await;
-        assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+        host.prints(&["tasks", "answer", &id, "--answer", &answer]).await;
         sink.begun("k", sent + 1).await;
         if sent == 1 {
             host = host.killed_and_restarted().await;
@@ -133,6 +110,6 @@ async fn a_request_in_doubt_is_sent_again_once_the_operator_says_so() {
     let entry = eventually("the entry", doubt).await;
     assert_eq!((&entry["decision"], &entry["reason"]), (&json!("resend"), &json!("person")), "{entry}");
     assert_eq!((&entry["request"], &entry["task"]), (&json!(request), &json!(id)), "{entry}");
-    let timeline = out(&host.command(&["tasks", "show", &id, "--timeline"]).await);
+    let timeline = host.prints(&["tasks", "show", &id, "--timeline"]).await;
     assert!(timeline.contains("was under way when the host stopped"), "{timeline}");
 }

@@ -1,42 +1,23 @@
 //! The view that an operator has of tasks that resume, and the retention of their journals.
 
 use crate::audit::log;
-use crate::command_line::{err, out};
 use crate::resume::{RESUME, setup};
 use serde_json::{Value, json};
-use toolyard_tests::{Host, Session, eventually};
+use toolyard_tests::{Host, Session, eventually, until};
 
 async fn metric(host: &Host, series: &str) -> u64 {
     host.metric(series).await.unwrap_or_else(|| panic!("no {series}"))
 }
 
 async fn shown(host: &Host, id: &str) -> Value {
-    let shown = host.command(&["tasks", "show", id, "--json"]).await;
-    assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
-    serde_json::from_str(&out(&shown)).expect("JSON")
-}
-
-/// The entries of a journal, or the error.
-async fn history(host: &Host, id: &str) -> Result<Vec<Value>, String> {
-    let printed = host.command(&["tasks", "history", id, "--json"]).await;
-    match printed.status.code() {
-        Some(0) => Ok(out(&printed).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()),
-        Some(1) => Err(err(&printed)),
-        other => panic!("{other:?}: {}", err(&printed)),
-    }
+    host.lines(&["tasks", "show", id, "--json"]).await.remove(0)
 }
 
 async fn parked(host: &Host, session: &Session) -> String {
     let id = session.create("chances", json!({"rounds": 1, "ask": true})).await;
     session.until(&id, "input_required").await;
-    eventually("the task to be parked", || async { (host.runs().await == 0).then_some(()) }).await;
+    until("the task to be parked", || async { host.runs().await == 0 }).await;
     id
-}
-
-async fn answer(host: &Host, session: &Session, id: &str) {
-    let answered = host.command(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
-    assert!(answered.status.success(), "{}", err(&answered));
-    session.until(id, "completed").await;
 }
 
 #[tokio::test]
@@ -50,10 +31,11 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
     let task = shown(&host, &id).await;
     assert_eq!((&task["resumes"], &task["resumptions"]), (&json!(true), &json!(0)), "{task}");
     assert!(task["parked"]["until"].is_string(), "the deadline of the question: {task}");
-    let text = out(&host.command(&["tasks", "show", &id]).await);
+    let text = host.prints(&["tasks", "show", &id]).await;
     assert!(text.contains("parked  until 20"), "{text}");
 
-    answer(&host, &session, &id).await;
+    host.prints(&["tasks", "answer", &id, "--answer", "q0={\"n\":3}"]).await;
+    session.until(&id, "completed").await;
     assert_eq!(metric(&host, "toolyard_tasks_parked").await, 0);
     assert_eq!(metric(&host, "toolyard_resumed_total{why=\"woken\"}").await, 1);
     assert_eq!(metric(&host, "toolyard_resumed_total{why=\"claimed\"}").await, 0);
@@ -63,11 +45,11 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
     let task = shown(&host, &id).await;
     assert_eq!((&task["parked"], &task["resumptions"]), (&Value::Null, &json!(1)), "{task}");
 
-    let entries = history(&host, &id).await.expect("a journal");
+    let entries = host.lines(&["tasks", "history", &id, "--json"]).await;
     assert!(!json!(entries).to_string().contains("\"answers\""), "without --full there are no answers");
-    let text = out(&host.command(&["tasks", "history", &id]).await);
+    let text = host.prints(&["tasks", "history", &id]).await;
     assert!(text.contains("ask       q0 elicitation/create") && text.contains("1 question; ended"), "{text}");
-    let full = out(&host.command(&["tasks", "history", &id, "--full"]).await);
+    let full = host.prints(&["tasks", "history", &id, "--full"]).await;
     assert!(full.lines().count() > text.lines().count(), "{full}");
 }
 
@@ -75,12 +57,12 @@ async fn a_parked_task_is_counted_shown_and_has_a_history() {
 async fn a_task_without_a_journal_has_no_history_and_the_error_says_why() {
     let (host, session) = setup("").manifest("chances", "").open().await;
     let id = session.complete("chances", json!({"rounds": 1})).await;
-    let error = history(&host, &id).await.expect_err("no journal");
-    assert!(error.contains("has no journal") && error.contains("durability"), "{error}");
+    let error = host.refuses(&["tasks", "history", &id], 1, "has no journal").await;
+    assert!(error.contains("durability"), "{error}");
     assert_eq!(shown(&host, &id).await["resumes"], false);
     for unknown in ["2ea458c9-6286-4e89-800b-6666c78e6bb0", "nonsense"] {
-        let error = history(&host, unknown).await.expect_err("unknown");
-        assert!(error.contains(&format!("no task {unknown} in this store")), "{error}");
+        let says = format!("no task {unknown} in this store");
+        host.refuses(&["tasks", "history", unknown], 1, &says).await;
     }
 }
 
@@ -97,23 +79,18 @@ async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_t
         lives.push((owner, live));
     }
     let params = json!({"name": "chances", "arguments": {"rounds": 1}, "task": {}});
-    let refused = eventually("a refusal", || async {
-        let answer = session.request("tools/call", params.clone()).await;
-        answer.get("error").cloned()
-    });
-    let refused = refused.await.to_string();
+    let call = async || session.request("tools/call", params.clone()).await;
+    let refused = eventually("a refusal", || async { call().await.get("error").cloned() }).await.to_string();
     assert!(refused.contains("Busy") && refused.contains("tasks.journals"), "{refused}");
-    eventually("the journal of the ended task to go", || async { history(&host, &ended).await.err() }).await;
+    let history = ["tasks", "history", &ended];
+    let is_gone = || async { host.command(&history).await.status.code() == Some(1) };
+    until("the journal of the ended task to go", is_gone).await;
     assert!(host.log().contains("journal.removed_early"), "{}", host.log());
     for (owner, live) in &lives {
         assert_eq!(owner.task(live).await["status"], "working");
         owner.result("tasks/cancel", json!({"taskId": live})).await;
     }
-    eventually("room for another task", || async {
-        let answer = session.request("tools/call", params.clone()).await;
-        answer.get("result").cloned()
-    })
-    .await;
+    until("room for another task", || async { call().await.get("result").is_some() }).await;
 }
 
 /// The operator has changed the manifest, and changes it back.
@@ -121,32 +98,24 @@ async fn over_the_bound_of_all_journals_ended_ones_go_and_live_ones_refuse_new_t
 async fn a_task_that_could_not_be_resumed_continues_once_the_operator_says_so() {
     let (host, session) = setup("").open_as(json!({"elicitation": {}})).await;
     let id = parked(&host, &session).await;
-    let resume = async |host: &Host| host.command(&["tasks", "resume", &id]).await;
-    let refused = resume(&host).await;
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        err(&refused).contains("only a task that failed because it stalled or diverged"),
-        "{}",
-        err(&refused)
-    );
+    let resume = ["tasks", "resume", &id];
+    host.refuses(&resume, 1, "only a task that failed because it stalled or diverged").await;
     let manifest = host.plugins().join("chances.toml");
     let mut host = host;
     host.kill().await;
     std::fs::write(&manifest, "").expect("written");
     let host = host.another().await;
     let session = session.at(host.port());
-    let answered = host.command(&["tasks", "answer", &id, "--answer", "q0={\"n\":3}"]).await;
-    assert!(answered.status.success(), "{}", err(&answered));
+    host.prints(&["tasks", "answer", &id, "--answer", "q0={\"n\":3}"]).await;
     let failed = session.until(&id, "failed").await;
     assert!(failed["statusMessage"].to_string().contains("does not say `durability"), "{failed}");
 
     std::fs::write(&manifest, RESUME).expect("written");
     let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
-    let resumed = resume(&host).await;
-    assert!(resumed.status.success(), "{}", err(&resumed));
+    host.prints(&resume).await;
     session.until(&id, "completed").await;
     let actions: Vec<_> = log(&host).into_iter().map(|entry| entry["action"].clone()).collect();
     assert!(actions.contains(&json!("task.resumed")), "{actions:?}");
-    assert_eq!(resume(&host).await.status.code(), Some(1));
+    host.refuses(&resume, 1, "").await;
 }

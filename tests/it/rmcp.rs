@@ -15,10 +15,9 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ServiceExt as _};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use toolyard_tests::guests;
-use toolyard_tests::host::{Host, install};
+use toolyard_tests::host::install;
 use toolyard_tests::tap::Proxy;
-use toolyard_tests::wait::{PATIENCE, eventually};
+use toolyard_tests::{Host, PATIENCE, eventually, guests};
 
 /// A person who accepts every question, and remembers the questions.
 #[derive(Clone, Default)]

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Site, eventually, text, until};
 
 const SECRET: &str = "sk-\"quoted\"/Zürich+42";
 
@@ -13,14 +12,8 @@ fn forms() -> Vec<String> {
     let json = Value::from(SECRET).to_string();
     let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
     let base64 = base64::engine::general_purpose::STANDARD_NO_PAD.encode(SECRET);
-    vec![
-        SECRET.to_owned(),
-        json[1..json.len() - 1].to_owned(),
-        hex,
-        base64,
-        "Zürich+42".into(),
-        "sk-\"quo".into(),
-    ]
+    let plain = [SECRET, &json[1..json.len() - 1], "Zürich+42", "sk-\"quo"].map(str::to_owned);
+    plain.into_iter().chain([hex, base64]).collect()
 }
 
 fn assert_clean(what: &str, bytes: &[u8]) {
@@ -30,7 +23,7 @@ fn assert_clean(what: &str, bytes: &[u8]) {
     }
 }
 
-fn every_file(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
+pub fn every_file(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
@@ -42,14 +35,13 @@ fn every_file(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
 }
 
 async fn start(manifest: &str) -> (Host, Session) {
-    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
+    let setup = Setup::fixture("net_try", manifest);
     std::fs::write(setup.plugins().join("api.key"), format!("{SECRET}\n")).expect("writes");
     setup.open().await
 }
 
 async fn length(session: &Session) -> String {
-    let result = session.call("leak", json!({ "how": "length" })).await;
-    result["content"][0]["text"].as_str().expect("text").to_owned()
+    text(&session.call("leak", json!({ "how": "length" })).await).to_owned()
 }
 
 #[tokio::test]
@@ -75,12 +67,8 @@ async fn a_secret_leaves_the_host_in_nothing_that_it_says() {
         let end = session.request("tasks/result", json!({ "taskId": id })).await;
         assert_clean(how, end.to_string().as_bytes());
     }
-    let log = eventually("the log to have what was printed", || async {
-        let log = host.log();
-        log.contains("[secret API_KEY]").then_some(log)
-    })
-    .await;
-    assert_clean("the log", log.as_bytes());
+    host.logs("[secret API_KEY]").await;
+    assert_clean("the log", host.log().as_bytes());
     let mut files = 0;
     every_file(&host.data(), &mut |path, bytes| {
         files += 1;
@@ -98,7 +86,7 @@ async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
          [secrets]\nAPI_KEY = {{ file = \"./plain.key\" }}\n",
         port = site.port()
     );
-    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+    let setup = Setup::fixture("net_try", &manifest);
     std::fs::write(setup.plugins().join("plain.key"), "plain-secret-value").expect("writes");
     let (_host, session) = setup.open().await;
     assert_eq!(length(&session).await, "there is none".len().to_string(), "the guest does not have it");
@@ -110,10 +98,7 @@ async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
     assert!(head.contains("authorization: Bearer plain-secret-value"), "{head}");
     assert!(!head.contains("the guest's"), "{head}");
     let result = result.to_string();
-    assert!(
-        result.contains("Bearer [secret API_KEY]"),
-        "what the server echoes is not said either: {result}"
-    );
+    assert!(result.contains("Bearer [secret API_KEY]"), "what the server echoes is not said: {result}");
 
     let elsewhere = format!("http://127.0.0.1:{}/echo", site.port());
     session.call("request", json!({ "url": elsewhere })).await;
@@ -124,7 +109,7 @@ async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
 async fn a_new_value_counts_at_sighup_and_when_the_manifest_is_touched_and_a_failure_keeps_what_serves() {
     for source in ["{ file = \"./api.key\" }", "{ command = \"vault\" }"] {
         let manifest = format!("[secrets]\nAPI_KEY = {source}");
-        let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+        let setup = Setup::fixture("net_try", &manifest);
         let file = setup.plugins().join("api.key");
         std::fs::write(&file, "a first value\n").expect("writes");
         let command = format!("[secret-commands]\nvault = [\"cat\", {:?}]\n", file.display().to_string());
@@ -132,18 +117,15 @@ async fn a_new_value_counts_at_sighup_and_when_the_manifest_is_touched_and_a_fai
         assert_eq!(length(&session).await, "13", "{source}");
         std::fs::write(&file, "a second value\n").expect("writes");
         host.signal(rustix::process::Signal::HUP);
-        eventually("the second value", || async { (length(&session).await == "14").then_some(()) }).await;
+        until("the second value", || async { length(&session).await == "14" }).await;
         std::fs::write(&file, "the third value\n").expect("writes");
         std::fs::write(host.plugins().join("net_try.toml"), &manifest).expect("writes");
-        eventually("the third value", || async { (length(&session).await == "15").then_some(()) }).await;
+        until("the third value", || async { length(&session).await == "15" }).await;
         let result = session.call("leak", json!({ "how": "text" })).await;
         assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
         std::fs::remove_file(&file).expect("removes");
         host.signal(rustix::process::Signal::HUP);
-        eventually("the refusal in the log", || async {
-            host.log().contains("plugin.previous_kept").then_some(())
-        })
-        .await;
+        host.logs("plugin.previous_kept").await;
         assert_eq!(length(&session).await, "15", "{source}");
     }
 }

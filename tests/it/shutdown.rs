@@ -4,8 +4,7 @@
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::{Exchange, next};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, Stdio, eventually};
+use toolyard_tests::{Session, Setup, Stdio};
 
 /// The probe, whose `echo` supports tasks here.
 fn probe() -> Setup {
@@ -55,10 +54,7 @@ async fn a_second_signal_cuts_and_the_exit_code_names_it() {
         let (mut host, session) = probe().set("shutdown.drain", "10min").open().await;
         session.create("spin", json!({"ms": 600_000})).await;
         host.signal(signal);
-        eventually("the drain to begin", || async {
-            host.log().contains("event=\"shutdown.draining\"").then_some(())
-        })
-        .await;
+        host.logs("event=\"shutdown.draining\"").await;
         host.signal(signal);
         assert_eq!(host.ended().await.code(), Some(code));
     }

@@ -4,8 +4,8 @@ use serde_json::json;
 use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UdpSocket};
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Host, Session, Setup, Site, guests, until};
 
 /// Echo servers, and a host.
 struct Net {
@@ -35,8 +35,7 @@ impl Net {
             }
         });
         let manifest = manifest.replace("TCP", &tcp.to_string()).replace("UDP", &udp.to_string());
-        let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
-        let (host, session) = setup.open().await;
+        let (host, session) = Setup::fixture("net_try", &manifest).open().await;
         Self { tcp, udp, host, session }
     }
 
@@ -45,9 +44,10 @@ impl Net {
         self.session.call(tool, arguments).await["content"].to_string()
     }
 
-    async fn denied(&self, tool: &str, peer: &str) {
+    async fn denied(&self, tool: &str, peer: &str) -> String {
         let seen = self.attempt(tool, peer).await;
         assert!(seen.contains("denied"), "{tool} {peer}: {seen}");
+        seen
     }
 
     async fn allowed(&self, tool: &str, peer: &str) {
@@ -91,8 +91,7 @@ async fn a_grant_of_addresses_leaves_look_ups_as_they_are() {
     }
     let grant = "an entry of `sockets` of net_try.toml would have to name it";
     for (tool, peer) in [("resolve", "localhost"), ("tcp", &format!("localhost:{}", net.tcp))] {
-        net.denied(tool, peer).await;
-        let seen = net.attempt(tool, peer).await;
+        let seen = net.denied(tool, peer).await;
         assert!(seen.contains(&format!("the name localhost is not looked up; {grant}")), "{seen}");
     }
     let answer = net.session.call("request", json!({ "url": site.url("/json") })).await;
@@ -100,12 +99,9 @@ async fn a_grant_of_addresses_leaves_look_ups_as_they_are() {
     let other = format!("prefix = \"other\"\n[sockets]\ntcp = [\"localhost:{}\"]", net.tcp);
     std::fs::write(net.host.plugins().join("other.toml"), other).expect("a manifest");
     install_as(&guests::fixture("net_try"), &net.host.plugins(), "other.wasm");
-    eventually("the other plugin", || async {
-        let answer = net
-            .session
-            .request("tools/call", json!({ "name": "other_resolve", "arguments": { "name": "localhost" } }))
-            .await;
-        answer["result"]["content"].to_string().contains("ALLOWED").then_some(())
+    let call = json!({ "name": "other_resolve", "arguments": { "name": "localhost" } });
+    until("the other plugin", || async {
+        net.session.request("tools/call", call.clone()).await.to_string().contains("ALLOWED")
     })
     .await;
     net.allowed("other_tcp", &format!("localhost:{}", net.tcp)).await;

@@ -10,9 +10,8 @@ mod states;
 mod tasks;
 
 use serde_json::{Value, json};
-use toolyard_tests::Host;
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::Client;
+use toolyard_tests::{Host, Setup};
 
 /// A host with the probe, and a client that supports tasks.
 async fn probe() -> (Host, Client) {

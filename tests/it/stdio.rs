@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::process::Stdio as Pipe;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
-use toolyard_tests::host::{Setup, command, install_bytes};
-use toolyard_tests::session::{LATEST, initialize};
+use toolyard_tests::host::{command, install_bytes};
+use toolyard_tests::session::initialize;
 use toolyard_tests::stateless::enveloped;
-use toolyard_tests::wait::PATIENCE;
-use toolyard_tests::{Stdio, guests, nightly};
+use toolyard_tests::{LATEST, PATIENCE, Setup, Stdio, guests, nightly};
 
 #[tokio::test]
 async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
@@ -104,7 +103,7 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
     let lines = format!("{}\n{call}\n", initialize(LATEST, json!({})));
     for format in ["text", "json"] {
         let (folder, _) = Setup::probe().into_parts();
-        let mut command = command("stdio", folder.path(), &[]);
+        let mut command = command("stdio", folder.path(), &[""; 0]);
         command.env("TOOLYARD_LOG", "debug").env("TOOLYARD_LOG_FORMAT", format);
         command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
         let mut host = command.spawn().expect("the host starts");

@@ -5,10 +5,8 @@ mod encrypted;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Disk, Host, Session, eventually};
+use toolyard_tests::admin::get;
+use toolyard_tests::{Disk, Host, Setup, until};
 
 const FILE: &str = "toolyard.sqlite";
 
@@ -21,17 +19,14 @@ fn setup() -> Setup {
 /// A setup with this data folder.
 fn setup_in(folder: &Path) -> Setup {
     let setup = setup();
-    let data = setup.plugins().parent().expect("is in a folder").join("data");
-    std::os::unix::fs::symlink(folder, data).expect("links");
+    std::os::unix::fs::symlink(folder, setup.folder().join("data")).expect("links");
     setup
 }
 
 /// Whether `/readyz` reports readiness.
 async fn is_ready(host: &Host) -> bool {
-    let mut connection = http::Connection::open(host.admin()).await.not_mcp();
-    let answer = connection.send(hyper::Method::GET, "/readyz", &[], "").await;
-    let status = answer.status.as_u16();
-    let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+    let answer = get(host.admin(), "/readyz").await;
+    let (status, body) = (answer.status.as_u16(), answer.text().await);
     assert_eq!(status == 503, body.contains("\"store\""), "{status}: {body}");
     status == 200
 }
@@ -56,10 +51,9 @@ fn large() -> Value {
 /// A record that something else has changed costs its own task only, also after a restart.
 #[tokio::test]
 async fn a_record_that_cannot_be_read_costs_nobody_else_anything() {
-    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
-    let mut host = setup().set("tasks.ttl-default", "1h").config(&config).start().await;
-    let alice = Session::open_with(host.port(), &token("alice")).await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let mut host = setup().set("tasks.ttl-default", "1h").principals(&["alice", "bob"]).start().await;
+    let alice = host.session_of("alice").await;
+    let bob = host.session_of("bob").await;
     let of_alice = alice.complete("echo", json!({"text": "one"})).await;
     let of_bob = bob.complete("echo", json!({"text": "two"})).await;
     let live = alice.create("wait", json!({"ms": 600_000})).await;
@@ -102,7 +96,7 @@ async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_
     assert_eq!(tasks["tasks"].as_array().expect("tasks").len(), 1, "what was refused is not there");
     assert_eq!(session.call("echo", json!({"text": "plain"})).await["content"][0]["text"], "plain");
     std::fs::remove_file(ballast).expect("removes");
-    eventually("it is ready again", async || is_ready(&host).await.then_some(())).await;
+    until("it is ready again", || async { is_ready(&host).await }).await;
     let next = session.result("tools/call", large()).await;
     let next = next["task"]["taskId"].as_str().expect("an id");
     session.until(next, "completed").await;

@@ -1,12 +1,8 @@
 //! Tasks over HTTP, clause by clause (T-*).
 
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Session, eventually};
-
-async fn probe() -> (Host, Session) {
-    Setup::probe().open().await
-}
+use std::time::Duration;
+use toolyard_tests::{Host, Setup, text, until};
 
 fn as_task(tool: &str, arguments: Value, task: Value) -> Value {
     json!({"name": tool, "arguments": arguments, "task": task})
@@ -43,24 +39,20 @@ async fn t_9_to_t_16_creation_answers_at_once_as_settings_manifest_and_client_wa
 }
 
 #[tokio::test]
-async fn t_24_t_27_results_are_awaited_by_many_and_read_again() {
-    let (_host, session) = probe().await;
+async fn t_24_t_27_h_18_c_4_results_are_awaited_by_many_who_may_stop_and_read_again() {
+    let (_host, session) = Setup::probe().open().await;
     let id = session.create("count", json!({"steps": 3, "ms": 200})).await;
     let ask = || session.result("tasks/result", json!({"taskId": id}));
     // The waiting clients must be woken: the periodic check of the wait comes only after half a minute.
-    let woken =
-        tokio::time::timeout(std::time::Duration::from_secs(20), async { tokio::join!(ask(), ask(), ask()) });
-    let (first, second, third) = woken.await.expect("all three are woken");
-    assert_eq!(first["content"][0]["text"], "counted 3");
-    assert_eq!(first, second);
-    assert_eq!(second, third);
+    let all = async { tokio::join!(ask(), ask(), ask()) };
+    let all = tokio::time::timeout(Duration::from_secs(20), all).await;
+    let (first, second, third) = all.expect("all three are woken");
+    assert_eq!(text(&first), "counted 3");
+    assert_eq!([&second, &third], [&first; 2]);
     assert_eq!(session.task(&id).await["status"], "completed", "an answer means that the task has ended");
     assert_eq!(ask().await, first, "reading takes nothing away");
-}
 
-#[tokio::test]
-async fn h_18_t_27_c_4_a_wait_is_a_stream_and_ending_it_ends_nothing_else() {
-    let (_host, session) = probe().await;
+    // H-18, T-27, C-4: a wait is a stream, and ending it ends nothing else.
     let id = session.create("wait", json!({"ms": 600_000})).await;
     let wait = session.begin("tasks/result", json!({"taskId": id})).await;
     session.notify("notifications/cancelled", json!({"requestId": wait.id})).await;
@@ -78,22 +70,22 @@ async fn h_18_t_27_c_4_a_wait_is_a_stream_and_ending_it_ends_nothing_else() {
 
 /// T-36: no guest computes any more.
 async fn idle(host: &Host) {
-    eventually("the host to be idle", || async {
+    until("the host to be idle", || async {
         let before = host.usage().ticks;
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        (host.usage().ticks - before < 10).then_some(())
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        host.usage().ticks - before < 10
     })
     .await;
 }
 
 #[tokio::test]
 async fn t_21_a_task_that_outlives_its_ttl_is_failed_and_an_ended_one_is_collected() {
-    let (host, session) = probe().await;
-    let live =
-        session.result("tools/call", as_task("spin", json!({"ms": 600_000}), json!({"ttl": 400}))).await;
-    let live = live["task"]["taskId"].as_str().expect("an id").to_owned();
-    let done = session.result("tools/call", as_task("wait", json!({"ms": 1}), json!({"ttl": 1500}))).await;
-    let done = done["task"]["taskId"].as_str().expect("an id").to_owned();
+    let (host, session) = Setup::probe().open().await;
+    let create = async |tool: &str, ms: u32, ttl: u32| {
+        let call = as_task(tool, json!({"ms": ms}), json!({"ttl": ttl}));
+        session.result("tools/call", call).await["task"]["taskId"].as_str().expect("an id").to_owned()
+    };
+    let (live, done) = (create("spin", 600_000, 400).await, create("wait", 1, 1500).await);
     let error = session.error("tasks/result", json!({"taskId": live})).await;
     assert_eq!(error["code"], -32603);
     assert_eq!(error["data"]["status"], "failed");
@@ -102,9 +94,9 @@ async fn t_21_a_task_that_outlives_its_ttl_is_failed_and_an_ended_one_is_collect
     // 26T-16: 2026-07-28 shows the same.
     assert!(task["statusMessage"].as_str().expect("a message").contains("ttl"), "{task}");
     idle(&host).await;
-    eventually("the ended task to be collected", || async {
+    until("the ended task to be collected", || async {
         let answer = session.request("tasks/get", json!({"taskId": done})).await;
-        (answer["error"]["code"] == -32602).then_some(())
+        answer["error"]["code"] == -32602
     })
     .await;
     assert_eq!(session.task(&live).await["status"], "failed", "kept a minute longer");

@@ -1,17 +1,13 @@
 //! The timeline of a task, as an operator sees it at the command line.
 
-use crate::command_line::{err, out};
 use crate::questions::scripted;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, Site, guests};
+use toolyard_tests::{Host, Setup, Site};
 
 /// The events of a task.
 async fn events(host: &Host, id: &str) -> Vec<Value> {
-    let shown = host.command(&["tasks", "show", id, "--timeline", "--json"]).await;
-    assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
-    out(&shown).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    host.lines(&["tasks", "show", id, "--timeline", "--json"]).await
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
@@ -19,7 +15,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_timeline_of_a_task_has_its_life_and_its_log_and_a_plain_call_has_none() {
+async fn the_timeline_of_a_task_has_its_life_and_its_log_which_can_be_followed_and_a_plain_call_has_none() {
     let (host, session) = scripted().open().await;
     let log = |data: &str| json!({"log": {"level": "warning", "logger": "disk", "data": data}});
     let progress =
@@ -35,28 +31,19 @@ async fn the_timeline_of_a_task_has_its_life_and_its_log_and_a_plain_call_has_no
     assert_eq!(all[3]["details"]["progress"].as_f64(), Some(1.0));
     assert_eq!(all[5]["details"]["progress"].as_f64(), Some(3.0));
     assert_eq!(all[6]["details"]["status"], "completed");
-    let logs = host.command(&["tasks", "logs", &id]).await;
-    let lines: Vec<String> = out(&logs).lines().map(str::to_owned).collect();
+    let logs = host.prints(&["tasks", "logs", &id]).await;
+    let lines: Vec<&str> = logs.lines().collect();
     assert_eq!(lines.len(), 2, "a line end in a message starts no line: {lines:?}");
-    assert!(lines[0].ends_with("warning disk: first"), "{lines:?}");
-    assert!(!lines[1].contains('\u{1b}'));
-    let shown = host.command(&["tasks", "show", &id, "--timeline"]).await;
-    assert!(out(&shown).contains("created") && out(&shown).contains("on its way"), "{}", out(&shown));
+    assert!(lines[0].ends_with("warning disk: first") && !lines[1].contains('\u{1b}'), "{lines:?}");
+    let shown = host.prints(&["tasks", "show", &id, "--timeline"]).await;
+    assert!(shown.contains("created") && shown.contains("on its way"), "{shown}");
     let file = Connection::open(host.data().join("toolyard.sqlite")).expect("opens");
     let runs: i64 = file.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).expect("reads");
     assert_eq!(runs, 1, "a plain call is not stored");
-    let unknown = host.command(&["tasks", "logs", "2ea458c9-6286-4e89-800b-6666c78e6bb0"]).await;
-    assert_eq!(unknown.status.code(), Some(1));
-}
-
-#[tokio::test]
-async fn logs_can_be_followed_until_the_task_ends() {
-    let (host, session) = scripted().open().await;
-    let log = |data: &str| json!({"log": {"level": "info", "data": data}});
+    host.refuses(&["tasks", "logs", "2ea458c9-6286-4e89-800b-6666c78e6bb0"], 1, "").await;
+    // Logs can be followed until the task ends.
     let id = session.create_script(json!([log("early"), {"sleep": 1_000}, log("late")])).await;
-    let followed = host.command(&["tasks", "logs", &id, "--follow"]).await;
-    assert_eq!(followed.status.code(), Some(0), "{}", err(&followed));
-    let lines = out(&followed);
+    let lines = host.prints(&["tasks", "logs", &id, "--follow"]).await;
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(lines.contains("early") && lines.contains("late"), "{lines}");
     assert_eq!(session.task(&id).await["status"], "completed");
@@ -70,7 +57,7 @@ async fn a_timeline_has_the_requests_and_the_output_of_the_guest() {
         "[http]\nallow = [\"localhost:{}\"]\n[secrets]\nAPI_KEY = {{ file = \"./api.key\" }}\n",
         site.port()
     );
-    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+    let setup = Setup::fixture("net_try", &manifest);
     std::fs::write(setup.plugins().join("api.key"), "a-secret-value").expect("writes");
     let (host, session) = setup.open().await;
     let url = format!("{}?token=a-secret-value", site.url("/page"));
@@ -84,9 +71,9 @@ async fn a_timeline_has_the_requests_and_the_output_of_the_guest() {
         let texts: String = texts.filter_map(|event| event["details"]["text"].as_str()).collect();
         assert!(texts.contains("[secret API_KEY]"), "{stream}: {printed:?}");
     }
-    let shown = host.command(&["tasks", "show", &requests, "--timeline"]).await;
-    assert!(out(&shown).contains(&format!("GET http://localhost:{} 200", site.port())), "{}", out(&shown));
-    for text in [json!(all).to_string(), json!(printed).to_string(), out(&shown)] {
+    let shown = host.prints(&["tasks", "show", &requests, "--timeline"]).await;
+    assert!(shown.contains(&format!("GET http://localhost:{} 200", site.port())), "{shown}");
+    for text in [json!(all).to_string(), json!(printed).to_string(), shown] {
         let tells = ["a-secret-value", "/page", "token"].iter().any(|word| text.contains(word));
         assert!(!tells, "{text}");
     }

@@ -15,9 +15,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Host, Session, Site, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, Site, eventually, guests};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -111,20 +109,9 @@ fn guest_of(spans: &[Span], call: &Span) -> Span {
 async fn call_with(host: &Host, session: &Session, headers: &[(&str, &str)], params: Value) -> Value {
     let mut all = session.headers();
     all.extend(headers);
-    let id = session.next_id();
-    let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-    let answer =
-        Connection::open(host.port()).await.send(Method::POST, "/mcp", &all, request.to_string()).await;
-    if !answer.is_events() {
-        return answer.json().await;
-    }
-    let mut events = answer.events();
-    loop {
-        let message = events.message().await.expect("an answer");
-        if message["id"] == id {
-            return message;
-        }
-    }
+    let request = session.message("tools/call", params);
+    let answer = host.send(Method::POST, "/mcp", &all, &request.to_string()).await;
+    answer.response().await.expect("an answer").0
 }
 
 #[tokio::test]
@@ -259,10 +246,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     for _ in 0..50 {
         assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
     }
-    eventually("the log to say so", || async {
-        host.log().contains("event=\"trace.spans_lost\"").then_some(())
-    })
-    .await;
+    host.logs("event=\"trace.spans_lost\"").await;
     assert_eq!(host.log().matches("event=\"trace.spans_lost\"").count(), 1, "once a while");
     host.signal(Signal::TERM);
     assert!(host.ended().await.success());

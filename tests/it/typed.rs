@@ -1,25 +1,22 @@
 //! Components without the toolyard contract: each ordinary function becomes a tool, with all features of
 //! tools.
 
+use crate::command_line::out;
 use crate::hostile::loading::length;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::host::install_bytes;
+use toolyard_tests::{Session, Setup, guests};
 use wit_component::{StringEncoding, embed_component_metadata};
 
 fn typed() -> PathBuf {
     guests::fixture("typed")
 }
 
-async fn tools(session: &Session) -> Vec<Value> {
-    let listed = session.result("tools/list", json!({})).await;
-    listed["tools"].as_array().expect("tools").clone()
-}
-
 async fn tool(session: &Session, name: &str) -> Value {
-    let tools = tools(session).await;
-    tools.into_iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+    let listed = session.result("tools/list", json!({})).await;
+    let mut tools = listed["tools"].as_array().expect("tools").iter();
+    tools.find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}")).clone()
 }
 
 #[tokio::test]
@@ -70,36 +67,30 @@ fn exporting(interfaces: &[&str]) -> Vec<u8> {
            (func $f (result u32) (canon lift (core func $i \"f\")))\n",
     );
     for (index, interface) in interfaces.iter().enumerate() {
-        text.push_str(&format!(
-            "(instance $e{index} (export \"f\" (func $f))) (export \"{interface}\" (instance $e{index}))\n"
-        ));
+        text += &format!("(instance $e{index} (export \"f\" (func $f)))");
+        text += &format!("(export \"{interface}\" (instance $e{index}))\n");
     }
-    text.push(')');
-    wat::parse_str(text).expect("parses")
+    wat::parse_str(text + ")").expect("parses")
 }
 
 #[tokio::test]
 async fn functions_that_would_be_called_the_same_are_skipped_and_named() {
     let setup = Setup::new();
     let folder = setup.plugins();
-    let component = exporting(&["a:x/math@1.0.0", "a:y/math@1.0.0", "a:x/other"]);
-    std::fs::write(folder.join("twins.wasm"), component).expect("written");
-    std::fs::write(folder.join("none.wasm"), exporting(&["a:x/math@1.0.0", "a:y/math"])).expect("written");
-    std::fs::write(folder.join("wasi.wasm"), exporting(&["wasi:a/b@0.2.0"])).expect("written");
+    for (file, interfaces) in [
+        ("twins.wasm", &["a:x/math@1.0.0", "a:y/math@1.0.0", "a:x/other"][..]),
+        ("none.wasm", &["a:x/math@1.0.0", "a:y/math"]),
+        ("wasi.wasm", &["wasi:a/b@0.2.0"]),
+    ] {
+        install_bytes(folder.clone(), file, &exporting(interfaces));
+    }
     let (host, session) = setup.open().await;
     assert_eq!(session.tool_names().await, ["other_f"]);
-    let file = host.plugins().join("twins.wasm");
-    let checked = host.command(&["check", file.to_str().expect("UTF-8")]).await;
-    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(
-        said.contains("a:x/math@1.0.0#f: its tool would be called `math_f`, as that of a:y/math@1.0.0#f"),
-        "{said}"
-    );
+    let said = out(&host.command(&["check", "plugins/twins.wasm"]).await);
+    let named = "a:x/math@1.0.0#f: its tool would be called `math_f`, as that of a:y/math@1.0.0#f";
+    assert!(said.contains(named), "{said}");
     for (file, says) in [("none.wasm", "`math_f`"), ("wasi.wasm", "exports neither functions")] {
-        let path = host.plugins().join(file);
-        let checked = host.command(&["check", path.to_str().expect("UTF-8")]).await;
-        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
-        assert!(checked.status.code() == Some(1) && said.contains(says), "{said}");
+        host.refuses(&["check", &format!("plugins/{file}")], 1, says).await;
     }
 }
 

@@ -1,12 +1,12 @@
 //! Stores that release 0.1 wrote (commit 19f06f7), opened by this release, and stores of a later release. The
 //! files in `tests/upgrade` were made by the store of that commit: one of each kind, with the same nine tasks.
 
-use crate::command_line::{err, out};
+use crate::command_line::out;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolyard_tests::host::{Setup, command};
-use toolyard_tests::{Host, Session, eventually, postgres};
+use toolyard_tests::host::run;
+use toolyard_tests::{Host, Session, Setup, ends, postgres, succeeds, until};
 
 const SQLITE: &str = include_str!("../upgrade/sqlite.sql");
 const POSTGRES: &str = include_str!("../upgrade/postgres.sql");
@@ -27,7 +27,7 @@ fn setup(config: &str) -> Setup {
 /// A setup whose data folder holds the file of the older release.
 fn sqlite() -> Setup {
     let setup = setup("");
-    let data = setup.plugins().parent().expect("a folder").join("data");
+    let data = setup.folder().join("data");
     std::fs::create_dir(&data).expect("makes");
     let on = Connection::open(data.join("toolyard.sqlite")).expect("opens");
     on.execute_batch(SQLITE).expect("is SQL");
@@ -46,14 +46,9 @@ fn postgres() -> Option<(Setup, String)> {
 
 /// The status of each task, as the operator sees it.
 async fn statuses(host: &Host) -> BTreeMap<String, String> {
-    let listed = host.command(&["tasks", "list", "--json"]).await;
-    assert_eq!(listed.status.code(), Some(0), "{}", err(&listed));
-    let line = |line: &str| {
-        let task: Value = serde_json::from_str(line).expect("JSON");
-        let text = |name: &str| task[name].as_str().expect("a text").to_owned();
-        (text("taskId"), text("status"))
-    };
-    out(&listed).lines().map(line).collect()
+    let listed = host.lines(&["tasks", "list", "--json"]).await.into_iter();
+    let text = |task: &Value, name: &str| task[name].as_str().expect("a text").to_owned();
+    listed.map(|task| (text(&task, "taskId"), text(&task, "status"))).collect()
 }
 
 async fn all_is_there_and_goes_on(setup: Setup) {
@@ -63,24 +58,22 @@ async fn all_is_there_and_goes_on(setup: Setup) {
     let recovered = [(6, "completed"), (7, "failed"), (8, "failed"), (9, "completed")];
     let expected: BTreeMap<String, String> =
         ended.into_iter().chain(recovered).map(|(number, status)| (id(number), status.to_owned())).collect();
-    eventually("live tasks to be recovered", async || {
+    until("live tasks to be recovered", || async {
         let all = statuses(&host).await;
         assert_eq!(all.len(), expected.len());
-        (all == expected).then_some(())
+        all == expected
     })
     .await;
     for (number, text) in [(1, "result 1"), (2, "result 2"), (3, "result 3"), (9, "number 9")] {
-        let result = host.command(&["tasks", "result", &id(number)]).await;
-        let result: Value = serde_json::from_str(&out(&result)).expect("JSON");
+        let result = out(&host.command(&["tasks", "result", &id(number)]).await);
+        let result: Value = serde_json::from_str(&result).expect("JSON");
         assert_eq!(result["content"][0]["text"], text);
     }
-    let broke = host.command(&["tasks", "result", &id(4)]).await;
-    assert!(err(&broke).contains("broke"), "{}", err(&broke));
-    let shown = host.command(&["tasks", "show", &id(2), "--json"]).await;
-    let shown: Value = serde_json::from_str(&out(&shown)).expect("JSON");
-    assert_eq!(shown["arguments"]["text"].as_str().map(str::len), Some("long".len() * 800));
-    let grants = host.command(&["grants", "list"]).await;
-    assert!(out(&grants).contains("example.com"), "{}", out(&grants));
+    host.refuses(&["tasks", "result", &id(4)], 1, "broke").await;
+    let shown = host.lines(&["tasks", "show", &id(2), "--json"]).await;
+    assert_eq!(shown[0]["arguments"]["text"].as_str().map(str::len), Some("long".len() * 800));
+    let grants = host.prints(&["grants", "list"]).await;
+    assert!(grants.contains("example.com"), "{grants}");
     let session = Session::open(host.port()).await;
     let new = session.complete("echo", json!({"text": "new"})).await;
     let result = session.result("tasks/result", json!({"taskId": new})).await;
@@ -88,12 +81,8 @@ async fn all_is_there_and_goes_on(setup: Setup) {
 }
 
 #[tokio::test]
-async fn a_data_folder_of_release_0_1_is_taken_over_with_all_that_is_in_it() {
+async fn a_data_folder_and_a_database_of_release_0_1_are_taken_over_with_all_that_is_in_them() {
     all_is_there_and_goes_on(sqlite()).await;
-}
-
-#[tokio::test]
-async fn a_database_of_release_0_1_is_taken_over_with_all_that_is_in_it() {
     let Some((setup, _)) = postgres() else { return };
     all_is_there_and_goes_on(setup).await;
 }
@@ -102,13 +91,9 @@ async fn a_database_of_release_0_1_is_taken_over_with_all_that_is_in_it() {
 async fn backed_up_before_the_upgrade(from: Setup, to: Setup, says: &str) {
     let (folder, _) = from.into_parts();
     let file = folder.path().join("old.backup").display().to_string();
-    let args = ["-o".to_owned(), file.clone()];
-    let written = command("backup", folder.path(), &args).output().await.expect("it runs");
-    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
-    assert!(err(&written).contains(says), "{}", err(&written));
+    ends(&run("backup", folder.path(), &["-o", &file]).await, 0, says);
     let (target, args) = to.into_parts();
-    let restored = command("restore", target.path(), &[file]).output().await.expect("it runs");
-    assert_eq!(restored.status.code(), Some(0), "{}", err(&restored));
+    succeeds(&run("restore", target.path(), &[file]).await);
     let host = Host::on(target.into(), args).await;
     assert_eq!(statuses(&host).await.len(), 9);
 }
@@ -131,11 +116,11 @@ async fn a_database_of_a_later_release_stops_the_start_and_names_the_way_back() 
     server.ask(&format!("UPDATE {schema}.toolyard_version SET version = 4711"));
     let (folder, _) = setup.into_parts();
     for (name, args) in [("serve", ["--listen", "127.0.0.1:0"]), ("backup", ["-o", "none"])] {
-        let output = command(name, folder.path(), &args.map(str::to_owned)).output().await.expect("it runs");
-        assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-        for word in ["schema 4711", "use the release that upgraded it", "toolyard restore"] {
-            assert!(err(&output).contains(word), "{word}: {}", err(&output));
-        }
+        let said = ends(&run(name, folder.path(), &args).await, 1, "schema 4711");
+        assert!(
+            said.contains("use the release that upgraded it") && said.contains("toolyard restore"),
+            "{said}"
+        );
     }
     let version = server.ask(&format!("SELECT version FROM {schema}.toolyard_version"));
     assert_eq!(version.trim(), "4711", "nothing was changed");

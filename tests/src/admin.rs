@@ -1,7 +1,7 @@
 //! The admin endpoints of a host, for its operator (`admin.listen`).
 
 use crate::Host;
-use crate::http::Connection;
+use crate::http::{Answer, Connection};
 
 impl Host {
     /// The port of the admin listener.
@@ -36,13 +36,13 @@ pub fn port(log: &str) -> Option<u16> {
     before.rsplit_once(':')?.1.parse().ok()
 }
 
+/// Asks a listener that does not speak MCP for this path.
+pub async fn get(port: u16, path: &str) -> Answer {
+    Connection::open(port).await.not_mcp().send(hyper::Method::GET, path, &[], "").await
+}
+
 /// The value of this series, with its labels as they are written, at this admin listener.
-///
-/// # Panics
-/// If it does not answer with text.
 pub async fn metric(port: u16, series: &str) -> Option<u64> {
-    let mut connection = Connection::open(port).await.not_mcp();
-    let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
-    let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+    let text = get(port, "/metrics").await.text().await;
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }

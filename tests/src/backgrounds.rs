@@ -1,7 +1,7 @@
 //! The background hosts of `toolyard stdio --detach`, found by their files in the data folder. None outlives
 //! the test.
 
-use crate::eventually;
+use crate::{eventually, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
@@ -56,8 +56,8 @@ impl Backgrounds {
 
     /// Waits until none lives and no socket is left.
     pub async fn gone(&self) {
-        eventually("the end of the background hosts", || async {
-            (self.living().is_empty() && self.files("sock").is_empty()).then_some(())
+        until("the end of the background hosts", || async {
+            self.living().is_empty() && self.files("sock").is_empty()
         })
         .await;
     }

@@ -138,6 +138,6 @@ pub async fn next_of(events: &mut Events, method: &str) -> Value {
 /// # Panics
 /// If the result is not one of `script`.
 pub fn outcome(result: &Value) -> Value {
-    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"));
+    let text = crate::text(result);
     serde_json::from_str(text).unwrap_or_else(|_| panic!("what each step came to: {text}"))
 }

@@ -1,12 +1,14 @@
 //! A real host process in its own folder.
 
 use crate::compiled::Compiled;
-use crate::guests;
-use crate::session::{LATEST, Session};
+use crate::http::{Answer, Connection};
 use crate::stateless::Client;
+use crate::tokens::{stanza, token};
+use crate::{LATEST, Session, guests};
+use hyper::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -50,9 +52,20 @@ impl Setup {
         Self::new().with(&[guests::plugin("probe")])
     }
 
+    /// The same with a fixture guest and this manifest in it.
+    #[must_use]
+    pub fn fixture(name: &str, manifest: &str) -> Self {
+        Self::new().with(&[guests::fixture(name)]).manifest(name, manifest)
+    }
+
     /// The plugin folder.
     pub fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")
+    }
+
+    /// The folder around the plugin folder, in which the host runs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Puts components into the plugin folder, under their own names.
@@ -84,11 +97,24 @@ impl Setup {
         self
     }
 
+    /// Configures a token without scopes for each of these principals.
+    #[must_use]
+    pub fn principals(self, names: &[&str]) -> Self {
+        self.config(&names.iter().map(|name| stanza(name, &[])).collect::<String>())
+    }
+
     /// Sets a setting of the host.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.args.extend(["--set".to_owned(), format!("{key}={value}")]);
         self
+    }
+
+    /// Removes the rate limits.
+    #[must_use]
+    pub fn without_rates(self) -> Self {
+        let rates = ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"];
+        rates.iter().fold(self, |setup, rate| setup.set(&format!("rates.{rate}"), "none"))
     }
 
     /// Adds command-line arguments.
@@ -126,7 +152,7 @@ impl Setup {
     /// Starts the host and opens a session of a client with these capabilities.
     pub async fn open_as(self, capabilities: Value) -> (Host, Session) {
         let host = self.start().await;
-        let session = Session::open_as(host.port(), LATEST, capabilities).await.session;
+        let session = host.open_as(capabilities).await;
         (host, session)
     }
 
@@ -179,14 +205,22 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
 }
 
 /// A command of the binary on the plugin and data folders in `folder`.
-pub fn command(name: &str, folder: &Path, args: &[String]) -> Command {
+pub fn command(name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Command {
     command_of(&guests::binary(), name, folder, args)
 }
 
-fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Command {
+/// Runs this command.
+///
+/// # Panics
+/// If it cannot be run.
+pub async fn run(name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Output {
+    command(name, folder, args).output().await.expect("it runs")
+}
+
+fn command_of(program: &Path, name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Command {
     let mut command = Command::new(program);
     command.arg(name).arg("--plugins").arg(folder.join("plugins")).arg("--data").arg(folder.join("data"));
-    command.args(args).current_dir(folder).kill_on_drop(true);
+    command.args(args.iter().map(AsRef::as_ref)).current_dir(folder).kill_on_drop(true);
     if !has_bridge(args) {
         command.env("TOOLYARD_BRIDGE_ENABLED", "false");
     }
@@ -195,8 +229,8 @@ fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Com
 
 /// Whether a host has the bridge: only if the test sets one of its settings. Without the bridge, clients that
 /// declare no tasks can stand for those that do, and lists contain no tools of the host.
-pub fn has_bridge(args: &[String]) -> bool {
-    args.iter().any(|arg| arg.starts_with("bridge."))
+pub fn has_bridge(args: &[impl AsRef<str>]) -> bool {
+    args.iter().any(|arg| arg.as_ref().starts_with("bridge."))
 }
 
 impl Host {
@@ -253,6 +287,21 @@ impl Host {
         Self { _compiled: compiled, folder, args, variables, child, port: port.expect("found above"), log }
     }
 
+    /// Opens a session of a client with these capabilities.
+    pub async fn open_as(&self, capabilities: Value) -> Session {
+        Session::open_as(self.port, LATEST, capabilities).await.session
+    }
+
+    /// Opens a session of the principal of this name.
+    pub async fn session_of(&self, name: &str) -> Session {
+        self.session_as(name, json!({})).await
+    }
+
+    /// Opens a session of the principal of this name, of a client with these capabilities.
+    pub async fn session_as(&self, name: &str, capabilities: Value) -> Session {
+        Session::open_by(self.port, LATEST, capabilities, Some(&token(name))).await.session
+    }
+
     /// The port that it serves on.
     pub const fn port(&self) -> u16 {
         self.port
@@ -281,6 +330,16 @@ impl Host {
         self.log.lock().expect("log").clone()
     }
 
+    /// Sends a request on a new connection, as [`Connection::send`].
+    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        Connection::open(self.port).await.send(method, path, headers, body.to_owned()).await
+    }
+
+    /// Waits until its log has this text.
+    pub async fn logs(&self, text: &str) {
+        crate::until(&format!("the log to say {text}"), || async { self.log().contains(text) }).await;
+    }
+
     /// Its process id.
     ///
     /// # Panics
@@ -306,13 +365,13 @@ impl Host {
     pub async fn stop(&self) {
         self.signal(rustix::process::Signal::STOP);
         let threads = format!("/proc/{}/task", self.pid().as_raw_nonzero());
-        crate::eventually("every thread to be stopped", || async {
+        crate::until("every thread to be stopped", || async {
             let threads = std::fs::read_dir(&threads).expect("it runs").flatten();
             // The state follows the name, which is in parentheses.
             let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
             let mut states =
                 threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-            states.all(|stat| state(stat) == Some('T')).then_some(())
+            states.all(|stat| state(stat) == Some('T'))
         })
         .await;
     }
@@ -380,7 +439,7 @@ impl Host {
     ///
     /// # Panics
     /// If it cannot be run.
-    pub async fn command(&self, args: &[&str]) -> std::process::Output {
+    pub async fn command(&self, args: &[&str]) -> Output {
         Command::new(guests::binary())
             .args(args)
             .arg("--plugins")
@@ -392,6 +451,46 @@ impl Host {
             .await
             .expect("the command runs")
     }
+
+    /// As [`Host::command`], for one that succeeds; returns its output.
+    pub async fn prints(&self, args: &[&str]) -> String {
+        succeeds(&self.command(args).await)
+    }
+
+    /// The lines of its output, which are JSON.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub async fn lines(&self, args: &[&str]) -> Vec<Value> {
+        let printed = self.prints(args).await;
+        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// As [`Host::command`], for one that ends with this code and an error that says this.
+    pub async fn refuses(&self, args: &[&str], code: i32, says: &str) -> String {
+        ends(&self.command(args).await, code, says)
+    }
+}
+
+/// The output of a command that has succeeded.
+///
+/// # Panics
+/// If it has not.
+pub fn succeeds(done: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{}: {out}{err}", done.status);
+    out.into_owned()
+}
+
+/// The errors of a command that has ended with this code; they say this.
+///
+/// # Panics
+/// If it has ended otherwise, or they do not.
+pub fn ends(done: &Output, code: i32, says: &str) -> String {
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let is_so = done.status.code() == Some(code) && err.contains(says);
+    assert!(is_so, "{}, which is not {code}, or `{says}` is missing: {out}{err}", done.status);
+    err.into_owned()
 }
 
 /// The most bytes of a log that are kept. A soak logs gigabytes.

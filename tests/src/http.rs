@@ -146,6 +146,11 @@ impl Answer {
         Some(bytes)
     }
 
+    /// The body as text.
+    pub async fn text(self) -> String {
+        String::from_utf8_lossy(&self.bytes().await).into_owned()
+    }
+
     /// The body as JSON.
     ///
     /// # Panics

@@ -34,12 +34,14 @@ pub mod wait;
 
 pub use backgrounds::Backgrounds;
 pub use fault_proxy::FaultProxy;
-pub use host::Host;
+pub use host::{Host, Setup, ends, succeeds};
+pub use http::Connection;
 pub use identity_provider::IdentityProvider;
 pub use mounts::Disk;
 pub use project::Project;
-pub use session::Session;
+pub use session::{LATEST, Session, text};
 pub use sink::Sink;
 pub use site::Site;
 pub use stdio::Stdio;
-pub use wait::eventually;
+pub use tokens::token;
+pub use wait::{PATIENCE, eventually, until};

@@ -8,7 +8,7 @@ use crate::host::Setup;
 use crate::postgres;
 use crate::session::LATEST;
 use crate::tap::stand_aside;
-use crate::{Host, Session, Sink, guests};
+use crate::{Host, Session, Sink};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,14 +92,7 @@ pub async fn races_between_hosts(races: u64, seed: u64) -> Option<Report> {
 }
 
 fn setup(sink: &Sink) -> Setup {
-    let mut setup = Setup::new()
-        .with(&[guests::fixture("effects")])
-        .manifest("effects", &sink.manifest())
-        .set("tasks.ttl-default", "24h");
-    for rate in ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"] {
-        setup = setup.set(&format!("rates.{rate}"), "none");
-    }
-    setup
+    Setup::fixture("effects", &sink.manifest()).set("tasks.ttl-default", "24h").without_rates()
 }
 
 async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {

@@ -68,10 +68,8 @@ impl Session {
         let authorization = token.map(|token| format!("Bearer {token}"));
         let mut headers = HEADERS.to_vec();
         headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
-        let answer = Connection::open(port)
-            .await
-            .send(Method::POST, "/mcp", &headers, initialize(revision, capabilities).to_string())
-            .await;
+        let message = initialize(revision, capabilities).to_string();
+        let answer = Connection::open(port).await.send(Method::POST, "/mcp", &headers, message).await;
         assert_eq!(answer.status, 200, "initialize");
         let id = answer.header("mcp-session-id").to_owned();
         assert!(!id.is_empty(), "initialize names the session");
@@ -79,9 +77,7 @@ impl Session {
         let result = response["result"].take();
         let revision = result["protocolVersion"].as_str().expect("a revision").to_owned();
         let session = Self { port, id, revision, authorization, next: AtomicI64::new(1) };
-        let initialized =
-            session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        assert_eq!(initialized.status, 202);
+        session.notify("notifications/initialized", json!({})).await;
         Opened { session, result }
     }
 
@@ -133,10 +129,12 @@ impl Session {
 
     /// Posts one message on a new connection.
     pub async fn post(&self, message: &Value) -> Answer {
-        Connection::open(self.port)
-            .await
-            .send(Method::POST, "/mcp", &self.headers(), message.to_string())
-            .await
+        self.post_text(message.to_string()).await
+    }
+
+    /// Posts this text on a new connection.
+    pub async fn post_text(&self, text: String) -> Answer {
+        Connection::open(self.port).await.send(Method::POST, "/mcp", &self.headers(), text).await
     }
 
     /// Sends a request on a connection with a small buffer, from which nothing is read.
@@ -265,10 +263,17 @@ impl Session {
 
     /// Ends the session; returns the status.
     pub async fn delete(&self) -> u16 {
-        let answer =
-            Connection::open(self.port).await.send(Method::DELETE, "/mcp", &self.headers(), "").await;
-        answer.status.as_u16()
+        let connection = Connection::open(self.port);
+        connection.await.send(Method::DELETE, "/mcp", &self.headers(), "").await.status.as_u16()
     }
+}
+
+/// The first text of a result.
+///
+/// # Panics
+/// If it has none.
+pub fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"))
 }
 
 /// The headers that every POST has.

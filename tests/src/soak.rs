@@ -7,7 +7,7 @@ use crate::host::{Setup, install, install_as, install_bytes};
 use crate::process::Usage;
 use crate::session::{LATEST, initialize};
 use crate::tokens::{stanza, token};
-use crate::{Host, Session, eventually, guests};
+use crate::{Host, Session, guests, until};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -286,11 +286,11 @@ fn hostile(dice: &mut Dice) -> String {
 }
 
 async fn ended(session: &Session, id: &str) {
-    eventually("a hostile task to end", || async {
+    until("a hostile task to end", || async {
         let task = session.request("tasks/get", json!({"taskId": id})).await;
         // A task whose ttl has passed no longer exists.
         let status = task["result"]["status"].as_str().unwrap_or("gone").to_owned();
-        (!matches!(status.as_str(), "working" | "input_required")).then_some(())
+        !matches!(status.as_str(), "working" | "input_required")
     })
     .await;
 }

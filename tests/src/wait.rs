@@ -21,6 +21,15 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: i
     }
 }
 
+/// Asks repeatedly until it is so.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let ask = || {
+        let asked = is_so();
+        async move { asked.await.then_some(()) }
+    };
+    eventually(what, ask).await;
+}
+
 /// Reads a task repeatedly until it has this status.
 ///
 /// # Panics

@@ -5,8 +5,7 @@ use crate::clients::{Client, PYTHON, TYPESCRIPT, runs, second};
 use crate::say;
 use serde_json::{Value, json};
 use std::time::Duration;
-use toolyard_tests::Sink;
-use toolyard_tests::host::Setup;
+use toolyard_tests::{Setup, Sink};
 
 pub const FIRST_TYPESCRIPT: Client = TYPESCRIPT.with_script("typescript/bridge.mjs");
 pub const SECOND_TYPESCRIPT: Client = second::TYPESCRIPT.with_script("v2/typescript/bridge.mjs");

@@ -4,17 +4,15 @@ use super::clients::{FIRST_TYPESCRIPT, SECOND_TYPESCRIPT};
 use super::{drive, is_full, order, scaled, setup};
 use crate::clients::{Client, runs};
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Sink, eventually};
+use toolyard_tests::{Host, Session, Setup, Sink, eventually, token};
 
 /// A host for Alice, who finds her tasks from every session.
 fn setup_for_alice(sink: &Sink) -> Setup {
-    setup(sink).config(&stanza("alice", &[])).set("bridge.grace", "2s").set("bridge.after", "60s")
+    setup(sink).principals(&["alice"]).set("bridge.grace", "2s").set("bridge.after", "60s")
 }
 
 async fn alice(host: &Host) -> Session {
-    Session::open_with(host.port(), &token("alice")).await
+    host.session_of("alice").await
 }
 
 /// Alice's tasks. The request makes its session task-aware, so it uses a separate session.

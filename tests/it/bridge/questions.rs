@@ -4,15 +4,13 @@ use super::text;
 use crate::questions::{accepted, form};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Setup, guests, token};
 
 /// C6.5: the person of a client that knows no tasks is asked by the client, also if the call is a task by then; the model
 /// is not.
 #[tokio::test]
 async fn a_confirmation_goes_to_the_person_if_the_client_can_ask_one() {
-    let setup = Setup::probe().set("bridge.enabled", "true").config(&stanza("alice", &[]));
+    let setup = Setup::probe().set("bridge.enabled", "true").principals(&["alice"]);
     let (_host, client) = setup.serve_client().await;
     let able = json!({"elicitation": {"form": {}}});
     let client = client.declaring(able).bearing(&token("alice"));

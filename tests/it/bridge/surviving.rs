@@ -3,10 +3,7 @@
 use super::{order, setup, text};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Backgrounds, Sink, Stdio, eventually, guests};
+use toolyard_tests::{Backgrounds, LATEST, Setup, Sink, Stdio, eventually, guests, token};
 
 /// A client that cannot keep its process is killed in the middle of a call. The next client finds the task.
 #[tokio::test]
@@ -46,9 +43,7 @@ async fn call(stdio: &mut Stdio, tool: &str, arguments: Value) -> Value {
 fn resuming(sink: &Sink) -> Setup {
     let http = format!("[http]\nallow = [\"127.0.0.1:{}\"]\n", sink.port());
     let setup = Setup::new().with(&[guests::fixture("chances")]).set("bridge.enabled", "true");
-    setup
-        .manifest("chances", &format!("[task]\ndurability = \"resume\"\n{http}"))
-        .config(&stanza("alice", &[]))
+    setup.manifest("chances", &format!("[task]\ndurability = \"resume\"\n{http}")).principals(&["alice"])
 }
 
 /// A client that is asked by a result makes its call again with the answer, and what it did before stays done.

@@ -5,9 +5,8 @@
 use super::{Client, compile, expect_clean_since, finished, runs, tapped_stdio};
 use std::path::Path;
 use tokio::process::Command;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
 use toolyard_tests::tap::Proxy;
+use toolyard_tests::{Setup, guests};
 
 pub const TYPESCRIPT: Client = Client {
     name: "the second TypeScript client",

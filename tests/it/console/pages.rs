@@ -4,22 +4,19 @@ use super::{Sender, audit_entries, refuses_what_no_page_sent};
 use crate::permissions::{ASK, allowed, call_saying, files, unasked};
 use crate::questions::everything;
 use serde_json::json;
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Session, eventually};
+use toolyard_tests::{LATEST, Setup, eventually};
+
+/// The first action on a page whose path begins like this.
+fn action(page: &str, begin: &str) -> String {
+    let (_, rest) = page.split_once(&format!("action=\"{begin}")).expect("a form");
+    format!("{begin}{}", rest.split('"').next().expect("the end of a path"))
+}
 
 #[tokio::test]
 async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_principal() {
-    let host = files(ASK)
-        .config(&[stanza("alice", &[]), stanza("bob", &[])].concat())
-        .set("console.listen", "127.0.0.1:0")
-        .start()
-        .await;
-    let open = async |name: &str| {
-        Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session
-    };
-    let (alice, bob) = (open("alice").await, open("bob").await);
+    let host = files(ASK).principals(&["alice", "bob"]).set("console.listen", "127.0.0.1:0").start().await;
+    let alice = host.session_as("alice", everything()).await;
+    let bob = host.session_as("bob", everything()).await;
     let ada = Sender::logged_in(&host).await;
     let (_, none) = ada.get("/permissions").await;
     assert!(none.contains("No permission is kept yet"), "{none}");
@@ -31,9 +28,7 @@ async fn a_person_revokes_permissions_one_by_one_and_all_of_a_plugin_or_a_princi
         assert!(page.contains(text), "{text}: {page}");
     }
     // One: the first is of alice.
-    let one =
-        page.split("action=\"/permissions/").nth(1).and_then(|rest| rest.split('"').next()).expect("a form");
-    let one = format!("/permissions/{one}");
+    let one = action(&page, "/permissions/");
     allowed(&unasked(&alice).await);
     assert_eq!(ada.act("/permissions", &one, "").await.status, 303);
     allowed(&call_saying(&alice, "always").await);
@@ -66,9 +61,7 @@ async fn a_person_ends_the_session_of_a_client() {
     let (_, page) = ada.get("/clients").await;
     assert!(page.contains("can be asked by form") && page.contains(LATEST), "{page}");
     assert!(!page.contains(session.id()), "the id of a session is a credential");
-    let end =
-        page.split("action=\"/clients/").nth(1).and_then(|rest| rest.split('"').next()).expect("a form");
-    let end = format!("/clients/{end}");
+    let end = action(&page, "/clients/");
     refuses_what_no_page_sent(&ada, &eve, &end, "/clients", "").await;
     session.call("echo", json!({"text": "still open"})).await;
     assert_eq!(ada.act("/clients", &end, "").await.status, 303);
@@ -91,18 +84,13 @@ async fn a_plugin_shows_what_it_may_reach_and_other_names_are_no_page() {
     assert!(tools.contains("href=\"/tools/probe.wasm\""), "{tools}");
     let (status, page) = ada.get("/tools/probe.wasm").await;
     assert_eq!(status, 200);
-    for text in [
-        "environment: LANG",
-        "requests to api.example.com",
-        "[http]: nothing in it",
-        "enabled = false",
-        "The tool says:",
-    ] {
-        assert!(page.contains(text), "{text}: {page}");
+    let parts =
+        "environment: LANG|requests to api.example.com|[http]: nothing in it|enabled = false|The tool says:";
+    for part in parts.split('|') {
+        assert!(page.contains(part), "{part}: {page}");
     }
-    for other in ["/tools/none.wasm", "/tools/..%2Fprobe.wasm", "/tools/probe.toml", "/tools/%00", "/tools/"]
-    {
-        assert_eq!(ada.get(other).await.0, 404, "{other}");
+    for other in ["none.wasm", "..%2Fprobe.wasm", "probe.toml", "%00", ""] {
+        assert_eq!(ada.get(&format!("/tools/{other}")).await.0, 404, "{other}");
     }
     let (_, hosts) = ada.get("/hosts").await;
     assert!(hosts.contains("No other host shares this store"), "{hosts}");
@@ -120,7 +108,7 @@ async fn a_tool_is_tried_plainly_and_as_a_task_under_the_rules() {
         let action = format!("/try/{tool}");
         let answer = ada.act(&action, &action, fields).await;
         let (status, location) = (answer.status.as_u16(), answer.header("location").to_owned());
-        (status, location, String::from_utf8_lossy(&answer.bytes().await).into_owned())
+        (status, location, answer.text().await)
     };
     // The rules of the user of this machine apply.
     let (status, _, page) = send("trap", "how=plain").await;

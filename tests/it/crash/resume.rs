@@ -3,9 +3,7 @@
 
 use super::Scene;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::{Session, Sink, guests};
+use toolyard_tests::{Setup, Sink, until};
 
 /// A host with a tool that resumes, and what it does with a request in doubt.
 async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
@@ -14,9 +12,8 @@ async fn scene(fail_at: &str, in_doubt: &str) -> Scene {
         "[task]\ndurability = \"resume\"\n[http]\nallow = [\"127.0.0.1:{}\"]\nin-doubt = \"{in_doubt}\"\n",
         sink.port()
     );
-    let setup = Setup::new().with(&[guests::fixture("chances")]).set("admin.listen", "127.0.0.1:0");
-    let host = setup.manifest("chances", &manifest).fail_at(fail_at).start().await;
-    let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+    let setup = Setup::fixture("chances", &manifest).set("admin.listen", "127.0.0.1:0");
+    let (host, session) = setup.fail_at(fail_at).open_as(json!({"elicitation": {}})).await;
     Scene { sink, host, session }
 }
 
@@ -36,8 +33,7 @@ impl Scene {
     }
 
     async fn answer(&self, id: &str) {
-        let answered = self.host.command(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
-        assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+        self.host.prints(&["tasks", "answer", id, "--answer", "q0={\"n\":3}"]).await;
     }
 }
 
@@ -91,10 +87,7 @@ async fn a_crash_while_a_task_gets_its_run_back_loses_no_answer() {
     for fail_at in ["wake.before", "wake.uncommitted", "wake.committed"] {
         let mut scene = scene(fail_at, "fail").await;
         let id = scene.create(json!({"rounds": 1, "ask": true})).await.expect("a task");
-        toolyard_tests::eventually("the run to end", || async {
-            (scene.host.runs().await == 0).then_some(())
-        })
-        .await;
+        until("the run to end", || async { scene.host.runs().await == 0 }).await;
         scene.answer(&id).await;
         scene.restart().await;
         assert!(scene.outcome(&id).await[0]["answer"].to_string().contains("accept"), "{fail_at}");

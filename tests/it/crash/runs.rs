@@ -3,8 +3,7 @@
 use super::Scene;
 use rustix::process::Signal;
 use serde_json::json;
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Host, eventually};
+use toolyard_tests::{Host, Setup, eventually};
 
 /// Row 1: nothing ran.
 #[tokio::test]
@@ -168,10 +167,7 @@ async fn a_cancel_reaches_the_runner_though_its_messenger_died() {
     assert_eq!(there.try_request(900, "tasks/cancel", json!({"taskId": id})).await, None);
     beside.was_killed().await;
     assert_eq!(scene.session.task(&id).await["status"], "cancelled");
-    eventually("the guest to be stopped", || async {
-        scene.host.log().contains("event=\"run.stopped\"").then_some(())
-    })
-    .await;
+    scene.host.logs("event=\"run.stopped\"").await;
     scene.sink.release();
     assert_eq!(scene.session.task(&id).await["status"], "cancelled");
 }
@@ -185,10 +181,7 @@ async fn an_end_that_comes_late_from_a_host_that_was_stopped_changes_nothing() {
     there.result("tasks/cancel", json!({"taskId": id})).await;
     let cancelled = there.task(&id).await;
     scene.host.signal(Signal::CONT);
-    eventually("the late end to be refused", || async {
-        scene.host.log().contains("a late result was dropped").then_some(())
-    })
-    .await;
+    scene.host.logs("a late result was dropped").await;
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!((scene.session.task(&id).await, there.task(&id).await), (cancelled.clone(), cancelled));
     assert_eq!(scene.begun("a"), [1]);

@@ -5,7 +5,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::{Stdio, eventually};
+use toolyard_tests::{Stdio, until};
 
 /// 26B-7: clients start a second process, send it one request and end it.
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_changed_configuration_stands_against_a_background_host() {
     let mut relay = folder.open().await;
     std::fs::write(&written, "[tasks]\nttl-default = \"3h\"\n").expect("a write");
     kill_process(folder.backgrounds.one().await, Signal::KILL).expect("it runs");
-    eventually("its end", || async { folder.backgrounds.living().is_empty().then_some(()) }).await;
+    until("its end", || async { folder.backgrounds.living().is_empty() }).await;
     let call = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}});
     let message = loop {
         let refused = relay.request("tools/call", call.clone()).await;

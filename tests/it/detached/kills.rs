@@ -8,10 +8,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use toolyard_tests::host::Setup;
-use toolyard_tests::sink::{Sink, Step};
-use toolyard_tests::wait::PATIENCE;
-use toolyard_tests::{Stdio, guests, nightly};
+use toolyard_tests::sink::Step;
+use toolyard_tests::{PATIENCE, Setup, Sink, Stdio, guests, nightly};
 
 const ROUNDS: u64 = 50;
 

@@ -5,9 +5,8 @@ use super::{Folder, open, status, text};
 use crate::questions::RELATED;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{enveloped, everything};
-use toolyard_tests::{Stdio, eventually, guests};
+use toolyard_tests::{Setup, Stdio, guests, until};
 
 /// A folder with a tool whose tasks resume, and with more in its manifest.
 pub(super) fn resuming(setup: Setup, more: &str) -> Folder {
@@ -60,17 +59,14 @@ impl Folder {
     }
 
     async fn until_parked(&self, id: &str) {
-        eventually("the task to be parked", || async {
-            (!self.shown(id).await["parked"].is_null()).then_some(())
-        })
-        .await;
+        until("the task to be parked", || async { !self.shown(id).await["parked"].is_null() }).await;
     }
 
     async fn until_completed(&self, id: &str) {
-        eventually("the end of the task", || async {
+        until("the end of the task", || async {
             let shown = self.shown(id).await;
             assert_ne!(shown["status"], "failed", "{shown}");
-            (shown["status"] == "completed").then_some(())
+            shown["status"] == "completed"
         })
         .await;
     }

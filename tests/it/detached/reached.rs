@@ -4,11 +4,9 @@
 use super::{Folder, create, create_alone, open, result, status, text};
 use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
-use toolyard_tests::host::Setup;
-use toolyard_tests::session::LATEST;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::tokens::{local_stanza, stanza, token};
-use toolyard_tests::{Host, Session};
+use toolyard_tests::tokens::{local_stanza, stanza};
+use toolyard_tests::{Host, Setup};
 
 #[tokio::test]
 async fn tasks_of_both_generations_outlive_kill_9_of_their_pipe_and_a_later_one_has_their_results() {
@@ -87,12 +85,12 @@ async fn serve_on_the_same_folder_leaves_them_alone_and_shows_them_to_their_owne
     let shown = folder.command(&["tasks", "show", &waiting]).await;
     assert!(String::from_utf8_lossy(&shown.stdout).contains("working"));
     // T-40: for another bearer these tasks do not exist.
-    let guest = Session::open_with(serving.port(), &token("guest")).await;
+    let guest = serving.session_of("guest").await;
     assert_eq!(guest.error("tasks/get", json!({"taskId": waiting})).await["code"], -32602);
     assert_eq!(guest.result("tasks/list", json!({})).await["tasks"], json!([]));
     // Their owner finds, answers and cancels them, in a process that does not run them.
     let asked = json!({"elicitation": {}});
-    let me = Session::open_by(serving.port(), LATEST, asked, Some(&token("me"))).await.session;
+    let me = serving.session_as("me", asked).await;
     let listed = me.result("tasks/list", json!({})).await;
     assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(2), "{listed}");
     assert_eq!(me.task(&waiting).await["status"], "working");

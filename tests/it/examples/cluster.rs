@@ -11,10 +11,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use toolyard_tests::guests::root;
+use toolyard_tests::guests::{self, root};
 use toolyard_tests::host::install;
 use toolyard_tests::stateless::Client;
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::{Session, eventually, until};
 
 /// Time for compiling the tools and for the database's first start.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -123,7 +123,7 @@ impl Running<'_> {
     async fn kill(&self, name: &str) -> Pid {
         let pid = self.pid(name).expect("it runs");
         kill_process(pid, Signal::KILL).expect("it runs");
-        eventually("its end", || async { test_kill_process(pid).is_err().then_some(()) }).await;
+        until("its end", || async { test_kill_process(pid).is_err() }).await;
         pid
     }
 

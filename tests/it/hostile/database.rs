@@ -6,9 +6,8 @@ use crate::questions::RELATED;
 use serde_json::json;
 use std::ops::Deref;
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::Setup;
 use toolyard_tests::postgres::{self, Server};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, Setup, guests, until};
 
 const SECRET: &str = "told-to-its-client-alone";
 
@@ -51,8 +50,7 @@ impl Shared {
         let listening = self.server.begin_as("spy", &statements);
         let listens =
             format!("SELECT count(*) FROM pg_stat_activity WHERE usename = 'spy' AND query = '{pause}'");
-        eventually("the spy to listen", || async { (self.server.ask(&listens).trim() != "0").then_some(()) })
-            .await;
+        until("the spy to listen", || async { self.server.ask(&listens).trim() != "0" }).await;
         doing.await;
         let heard = tokio::task::spawn_blocking(|| listening.answer()).await.expect("it ends");
         let payloads = heard.lines().filter_map(|line| {
@@ -108,8 +106,5 @@ async fn hear_and_repeat_what_hosts_say(stage: &Shared) {
         tokio::task::spawn_blocking(move || server.ask_as("spy", &[&say])).await.expect("it is said");
     }
     // Both hosts have received each other's messages.
-    eventually("repetitions to be counted", || async {
-        (replayed().await >= before + heard.len() as u64).then_some(())
-    })
-    .await;
+    until("repetitions to be counted", || async { replayed().await >= before + heard.len() as u64 }).await;
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use toolyard_tests::guests;
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Setup, guests};
 
 /// The guest under four names: one may write the folder, one may read it, one may write one folder and read
 /// another, and one has no grant.

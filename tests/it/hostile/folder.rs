@@ -1,15 +1,16 @@
-//! The plugin folder: files that keep the host from scanning it, delay other plugins, or appear without the
-//! operator's consent.
+//! The plugin folder: files that keep the host from scanning it, delay other plugins, appear without the operator's
+//! consent, or list the name of another plugin's tool to intercept its calls or to displace it.
 
 use super::stage::Stage;
 use rustix::process::{Resource, getrlimit};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
-use toolyard_tests::host::{Setup, install_as, install_bytes};
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::host::{install_as, install_bytes};
+use toolyard_tests::{Host, Session, Setup, guests, text, until};
 
 /// The compile-time limit for a slow component.
 const COMPILE_TIME: &str = "plugins.compile-time=30s";
@@ -22,6 +23,7 @@ async fn folder() {
     attacks!(stage;
         hold_up_the_other_plugins, fill_the_folder_with_copies,
         leave_no_descriptor_for_the_folder, write_into_an_open_folder, have_a_missing_folder_looked_for,
+        take_a_name_at_a_restart,
     );
     stage.at_rest().await;
 }
@@ -46,11 +48,7 @@ async fn tools(host: &Host) -> BTreeSet<String> {
 }
 
 async fn until_served(host: &Host, tool: &str) {
-    eventually(tool, || async { tools(host).await.contains(tool).then_some(()) }).await;
-}
-
-async fn until_gone(host: &Host, tool: &str) {
-    eventually(tool, || async { (!tools(host).await.contains(tool)).then_some(()) }).await;
+    until(tool, || async { tools(host).await.contains(tool) }).await;
 }
 
 /// The end of a line of the log about a refused plugin.
@@ -59,12 +57,7 @@ fn refused(file: &str, why: &str) -> String {
 }
 
 async fn until_refused(host: &Host, file: &str, why: &str) {
-    until_logged(host, &refused(file, why)).await;
-}
-
-async fn until_logged(host: &Host, says: &str) {
-    let what = format!("the log to say {says}");
-    eventually(&what, || async { host.log().contains(says).then_some(()) }).await;
+    host.logs(&refused(file, why)).await;
 }
 
 /// Whether a compiler is running: it reads a file with a hidden name.
@@ -101,15 +94,12 @@ async fn hold_up_the_other_plugins(_: &Stage) {
     let bytes = slow(&host.port().to_le_bytes());
     let slow_ones = cores.min(8) * 2 + 1;
     for number in 0..slow_ones {
-        install_bytes(
-            host.plugins(),
-            &format!("a-slow-{number}.wasm"),
-            &commented(bytes.clone(), &[number as u8]),
-        );
+        let bytes = commented(bytes.clone(), &[number as u8]);
+        install_bytes(host.plugins(), &format!("a-slow-{number}.wasm"), &bytes);
     }
     let have_ended =
         |host: &Host| (0..slow_ones).all(|n| host.log().contains(&refused(&format!("a-slow-{n}.wasm"), "")));
-    eventually("a compiler", || async { is_compiling(&host.data()).then_some(()) }).await;
+    until("a compiler", || async { is_compiling(&host.data()) }).await;
     let begun = Instant::now();
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "honest.wasm");
     until_served(&host, "version").await;
@@ -144,11 +134,6 @@ async fn hold_up_the_other_plugins(_: &Stage) {
     host.ended().await;
 }
 
-fn descriptors(host: &Host) -> usize {
-    let process = PathBuf::from(format!("/proc/{}/fd", host.pid().as_raw_nonzero()));
-    std::fs::read_dir(process).expect("ours").count()
-}
-
 async fn fill_the_folder_with_copies(_: &Stage) {
     let host = Setup::probe().start().await;
     // The host loads so many, and has two before the copies come.
@@ -156,17 +141,17 @@ async fn fill_the_folder_with_copies(_: &Stage) {
     let file = |number: u64| format!("a{number:04}.wasm");
     install_as(&guests::fixture("add"), &host.plugins(), "own.wasm");
     until_served(&host, "add").await;
-    let before = descriptors(&host);
+    let before = host.usage().descriptors;
     let bytes = variant(b"copy");
     for number in 0..most + 800 {
         std::fs::write(host.plugins().join(file(number)), &bytes).expect("a write");
     }
-    until_logged(&host, "event=\"plugin.too_many_files\"").await;
+    host.logs("event=\"plugin.too_many_files\"").await;
     let (last, next) = (file(most - 3), file(most - 2));
     until_refused(&host, &next, &format!("is one of 802 components beyond the {most} that this host loads"))
         .await;
     until_refused(&host, &last, &format!("the tool `add` is offered by both own.wasm and {last}")).await;
-    let more = descriptors(&host).saturating_sub(before);
+    let more = host.usage().descriptors.saturating_sub(before);
     assert!(more < 20, "all copies are one component: {more} more descriptors");
     // The plugins that served before still do, also after a restart, though others come first by name.
     let restarted = host.another().await;
@@ -191,10 +176,10 @@ async fn leave_no_descriptor_for_the_folder(_: &Stage) {
     let former = prlimit(Some(host.pid()), Resource::Nofile, limit).expect("ours");
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("a removal");
-    until_logged(&host, "event=\"plugin.removed\" plugin=\"add.wasm\"").await;
+    host.logs("event=\"plugin.removed\" plugin=\"add.wasm\"").await;
     prlimit(Some(host.pid()), Resource::Nofile, former).expect("ours");
     until_served(&host, "version").await;
-    until_gone(&host, "add").await;
+    until("its end", || async { !tools(&host).await.contains("add") }).await;
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -206,7 +191,7 @@ async fn write_into_an_open_folder(_: &Stage) {
     let folder = host.plugins();
     set_mode(&folder, 0o777);
     install_as(&guests::fixture("versioned_v1"), &folder, "version.wasm");
-    until_logged(&host, "is not read: everybody on this machine can write to it").await;
+    host.logs("is not read: everybody on this machine can write to it").await;
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         install_as(&guests::fixture("add"), &folder, "add.wasm");
@@ -218,13 +203,13 @@ async fn write_into_an_open_folder(_: &Stage) {
     }
     assert!(tools(&host).await.contains("echo"), "what was loaded before goes on");
     set_mode(&folder, 0o755);
-    until_logged(&host, "event=\"plugin.folder_recovered\"").await;
+    host.logs("event=\"plugin.folder_recovered\"").await;
     if !is_root {
         return until_served(&host, "version").await;
     }
     for host in [&host, &host.another().await] {
         until_refused(host, "add.wasm", "belongs to the user 65534").await;
-        until_logged(host, "the manifest version.toml: belongs to the user 65534").await;
+        host.logs("the manifest version.toml: belongs to the user 65534").await;
         let served = tools(host).await;
         assert!(!served.contains("add") && !served.contains("version"), "{served:?}");
     }
@@ -249,9 +234,32 @@ async fn have_a_missing_folder_looked_for(_: &Stage) {
     until_refused(&host, "add.wasm", "the manifest add.toml line 2").await;
     let before = bytes_read(&host);
     let begun = Instant::now();
-    eventually("many looks", || async { (begun.elapsed() > Duration::from_secs(2)).then_some(()) }).await;
+    until("many looks", || async { begun.elapsed() > Duration::from_secs(2) }).await;
     let read = bytes_read(&host) - before;
     assert!(read < SIZE as u64, "the component was read again: {read} bytes");
     std::fs::create_dir(host.plugins().join("later")).expect("makes");
     until_served(&host, "add").await;
+}
+
+async fn has_all(host: &Host, of_probe: &BTreeSet<String>) {
+    let served = tools(host).await;
+    assert!(served.is_superset(of_probe), "{served:?}");
+    let result = Session::open(host.port()).await.call("echo", json!({"text": "mine"})).await;
+    assert_eq!(text(&result), "mine", "echo is that of probe");
+}
+
+async fn take_a_name_at_a_restart(_: &Stage) {
+    let mut host = Host::with_probe().await;
+    let of_probe = tools(&host).await;
+    // A plugin that lists `echo`, which is a tool of `probe`, and `other`.
+    install_bytes(host.plugins(), "aecho.wasm", &guests::hostile_lists(3));
+    until_served(&host, "other").await;
+    has_all(&host, &of_probe).await;
+    assert!(host.log().contains("event=\"plugin.name_left_out\""), "{}", host.log());
+    host.kill().await;
+    let host = host.another().await;
+    has_all(&host, &of_probe).await;
+    assert!(tools(&host).await.contains("other"), "only the one tool is left out");
+    assert!(host.log().contains("offered by both probe.wasm and aecho.wasm"), "{}", host.log());
+    host.refuses(&["tools"], 1, "left out: aecho.wasm: the tool `echo`").await;
 }

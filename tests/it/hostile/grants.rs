@@ -2,12 +2,12 @@
 //! manifest grants paths of the host or of the kernel.
 
 use super::stage::{SECRET, Stage, write_keys};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{eventually, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Setup, ends, guests, until};
 
 /// The content of a file that the guest of another plugin may not read.
 const INJECTED: &str = "a secret of another plugin";
@@ -19,10 +19,14 @@ fn make(root: &Path) {
     {
         std::fs::DirBuilder::new().recursive(true).mode(0o755).create(root.join(folder)).expect("makes");
     }
-    std::fs::write(root.join("srv/outside/note"), SECRET).expect("writes");
-    std::fs::write(root.join("srv/work/in/note"), "note").expect("writes");
-    std::fs::write(root.join("srv/own/in/note"), "note").expect("writes");
-    std::fs::write(root.join("secrets/token"), INJECTED).expect("writes");
+    for (file, text) in [
+        ("srv/outside/note", SECRET),
+        ("srv/work/in/note", "note"),
+        ("srv/own/in/note", "note"),
+        ("secrets/token", INJECTED),
+    ] {
+        std::fs::write(root.join(file), text).expect("writes");
+    }
     write_keys(&root.join("keys/file"));
 }
 
@@ -49,8 +53,8 @@ async fn grants() {
 }
 
 async fn logged(stage: &Stage, parts: &[&str]) {
-    eventually(&format!("the log to say {parts:?}"), || async {
-        stage.host.log().lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
+    until(&format!("the log to say {parts:?}"), || async {
+        stage.host.log().lines().any(|line| parts.iter().all(|part| line.contains(part)))
     })
     .await;
 }
@@ -59,8 +63,7 @@ async fn logged(stage: &Stage, parts: &[&str]) {
 async fn never_reads(stage: &Stage, plugin: &str, path: &str) {
     for _ in 0..25 {
         let arguments = json!({"what": "read", "path": path, "other": ""});
-        let answer: Value = stage.answer(&format!("{plugin}_file"), arguments).await;
-        let told = answer.to_string();
+        let told = stage.answer(&format!("{plugin}_file"), arguments).await.to_string();
         assert!(!told.contains("ALLOWED") && !told.contains(SECRET), "{plugin} {path}: {told}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -127,13 +130,9 @@ async fn read_the_secrets_the_keys_and_the_files_of_the_host(stage: &Stage) {
     let root = stage.at("");
     let data = stage.host.data().canonicalize().expect("is there");
     let (log, kept) = ("has the audit log of this host in it", "has the data of this host in it");
+    let secret = "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)";
     for (name, path, mode, says) in [
-        (
-            "secrets",
-            root.join("secrets"),
-            "read",
-            "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)",
-        ),
+        ("secrets", root.join("secrets"), "read", secret),
         ("keys", root.join("keys"), "read", "has the keys of `encryption.key-file` in it"),
         ("conf", root.join("conf"), "read", "has the configuration file of this host in it"),
         ("data", data.clone(), "read", kept),
@@ -164,15 +163,8 @@ async fn write_what_the_next_start_reads(stage: &Stage) {
     let manifest = format!("[fs]\n\"/d\" = {{ path = {shared:?}, mode = \"write\" }}\n");
     std::fs::write(elsewhere.path().join("a.toml"), manifest).expect("writes");
     install_as(&guests::fixture("hostile_files"), elsewhere.path(), "a.wasm");
-    let output = tokio::process::Command::new(guests::binary())
-        .args(["tools", "--data"])
-        .arg(stage.at("tools-data"))
-        .arg("--plugins")
-        .arg(elsewhere.path())
-        .current_dir(&shared)
-        .output()
-        .await
-        .expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("has the configuration file of this host in it"), "{said}");
+    let mut tools = tokio::process::Command::new(guests::binary());
+    tools.args(["tools", "--data"]).arg(stage.at("tools-data")).arg("--plugins").arg(elsewhere.path());
+    let output = tools.current_dir(&shared).output().await.expect("it runs");
+    ends(&output, 1, "has the configuration file of this host in it");
 }

@@ -6,17 +6,15 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use toolyard_tests::host::Setup;
-use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, eventually, guests, session};
+use toolyard_tests::{Host, Session, Setup, eventually, guests, session, until};
 
 const MIB: u64 = 1 << 20;
 
 /// A host with two principals: one attacks, the other wants to be served.
 async fn stage(setup: Setup) -> (Host, Session, Session) {
-    let host = setup.config(&[stanza("mallory", &[]), stanza("bob", &[])].concat()).start().await;
-    let mallory = Session::open_with(host.port(), &token("mallory")).await;
-    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let host = setup.principals(&["mallory", "bob"]).start().await;
+    let mallory = host.session_of("mallory").await;
+    let bob = host.session_of("bob").await;
     (host, mallory, bob)
 }
 
@@ -59,9 +57,9 @@ async fn answers_that_nobody_reads_are_bounded() {
     // Without the bound it is 900.
     assert!(gained < 450 * MIB, "H3: {} MiB are held", gained / MIB);
     drop(unread);
-    eventually("the result", || async {
+    until("the result", || async {
         let answer = mallory.request("tasks/result", json!({"taskId": id})).await;
-        answer["result"].is_object().then_some(())
+        answer["result"].is_object()
     })
     .await;
 }
@@ -73,7 +71,7 @@ async fn requests_without_a_reader_are_bounded() {
     let (id, of_bob) = (mallory.create("wait", waits.clone()).await, bob.create("wait", waits).await);
     let mut waiting = Vec::new();
     for _ in 0..3 {
-        let session = Session::open_with(host.port(), &token("mallory")).await;
+        let session = host.session_of("mallory").await;
         for _ in 0..12 {
             waiting.push(ask(&session, &id).await);
         }

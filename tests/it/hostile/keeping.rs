@@ -4,9 +4,7 @@
 use super::stage::Stage;
 use hyper::Method;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::{Connection, Session, Setup, guests};
 
 const MIB: u64 = 1 << 20;
 
@@ -31,9 +29,7 @@ async fn answers_for_clients_that_come_back(stage: &Stage) {
     let text = "x".repeat(6 << 20);
     for _ in 0..30 {
         let session = Session::open(stage.host.port()).await;
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "echo", "arguments": {"text": text},
-        }});
+        let message = session.message("tools/call", json!({"name": "echo", "arguments": {"text": text}}));
         // Not validated against the schema: the validation takes longer than the attack.
         let mut connection = Connection::open(stage.host.port()).await.not_mcp();
         let answer = connection.send(Method::POST, "/mcp", &session.headers(), message.to_string()).await;
@@ -49,10 +45,9 @@ async fn large_arguments_in_numbers(stage: &Stage) {
     let (session, port) = (std::sync::Arc::new(Session::open(stage.host.port()).await), stage.host.port());
     let text = "x".repeat(7 << 20);
     let mut calls = tokio::task::JoinSet::new();
-    for id in 0..24 {
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
-            "name": "script", "arguments": {"steps": [{"sleep": 2000}], "unused": text},
-        }});
+    let arguments = json!({"steps": [{"sleep": 2000}], "unused": text});
+    for _ in 0..24 {
+        let message = session.message("tools/call", json!({"name": "script", "arguments": arguments}));
         let (session, message) = (session.clone(), message.to_string());
         calls.spawn(async move {
             let mut connection = Connection::open(port).await.not_mcp();

@@ -4,8 +4,8 @@
 use super::stage::Stage;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toolyard_tests::host::{Setup, install_bytes};
-use toolyard_tests::{Session, eventually, guests};
+use toolyard_tests::host::install_bytes;
+use toolyard_tests::{Session, Setup, eventually, guests};
 
 /// The time that one plugin may take for a list.
 const LIST_TIME: Duration = Duration::from_secs(2);
@@ -16,15 +16,8 @@ const SOON: Duration = Duration::from_secs(10);
 async fn listing() {
     let setup = Setup::new().with(&[guests::fixture("library")]);
     // Their names sort before and after the honest plugin.
-    for (name, choice) in [
-        ("a_sleeps", 0),
-        ("a_spins", 1),
-        ("a_empty", 2),
-        ("a_repeats", 3),
-        ("a_impostor", 4),
-        ("z_claims", 5),
-        ("z_sleeps", 0),
-    ] {
+    let names = ["a_sleeps", "a_spins", "a_empty", "a_repeats", "a_impostor", "z_claims"];
+    for (name, choice) in names.into_iter().zip(0..).chain([("z_sleeps", 0)]) {
         install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
     }
     // A plugin that comes first by name and answers every URI.
@@ -60,15 +53,14 @@ async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     let entries = page["resources"].as_array().expect("a list");
     assert!(!entries.is_empty() && entries.iter().all(|entry| entry["name"] != "impostor"), "{page}");
     let templates = session.result("resources/templates/list", json!({})).await;
-    let templates = templates["resourceTemplates"].as_array().expect("a list").clone();
-    let mine: Vec<&Value> = templates.iter().filter(|entry| entry["uriTemplate"] == "book:/{n}").collect();
-    assert!(mine.len() == 1 && mine[0]["name"] == "book", "{templates:?}");
+    let all = templates["resourceTemplates"].as_array().expect("a list").iter();
+    let mine: Vec<&Value> = all.filter(|entry| entry["uriTemplate"] == "book:/{n}").collect();
+    assert!(mine.len() == 1 && mine[0]["name"] == "book", "{templates}");
     assert!(!host.log().contains("learns of book:/"), "no other plugin learns what is read");
     // The URIs in its manifest reach no other plugin, and this plugin answers for no other URIs.
     let read = session.result("resources/read", json!({"uri": "other:1"})).await;
     assert_eq!(read["contents"][0]["text"], "the impostor's");
-    eventually("the log to say so", || async { host.log().contains("learns of other:1").then_some(()) })
-        .await;
+    host.logs("learns of other:1").await;
 }
 
 /// All resources that a new client receives, and the time of the longest page.
@@ -89,11 +81,8 @@ async fn list(stage: &Stage) -> (Vec<Value>, Duration) {
 async fn left_out(stage: &Stage, plugin: &str, why: &str) {
     let before = stage.host.log().len();
     let (entries, longest) = list(stage).await;
-    let books: Vec<&Value> = entries
-        .iter()
-        .filter(|entry| entry["uri"].as_str().is_some_and(|uri| uri.starts_with("book:")))
-        .collect();
-    let names: Vec<&str> = books.iter().filter_map(|book| book["name"].as_str()).collect();
+    let is_book = |entry: &&Value| entry["uri"].as_str().is_some_and(|uri| uri.starts_with("book:"));
+    let names: Vec<_> = entries.iter().filter(is_book).filter_map(|book| book["name"].as_str()).collect();
     assert_eq!(names, ["Book 0", "Book 1", "Book 2", "Book 3", "Book 4"]);
     assert!(longest < SOON, "a page took {longest:?}");
     let log = stage.host.log();
@@ -104,10 +93,10 @@ async fn left_out(stage: &Stage, plugin: &str, why: &str) {
 
 async fn sleep_in_a_list_of_resources(stage: &Stage) {
     left_out(stage, "a_sleeps.wasm", "it took longer than 2s").await;
-    let templates =
-        Session::open(stage.host.port()).await.result("resources/templates/list", json!({})).await;
-    let templates = templates["resourceTemplates"].as_array().expect("a list").clone();
-    assert!(templates.iter().any(|template| template["name"] == "book"), "{templates:?}");
+    let session = Session::open(stage.host.port()).await;
+    let templates = session.result("resources/templates/list", json!({})).await;
+    let all = templates["resourceTemplates"].as_array().expect("a list");
+    assert!(all.iter().any(|template| template["name"] == "book"), "{templates}");
 }
 
 async fn empty_pages_for_ever(stage: &Stage) {

@@ -1,8 +1,8 @@
 //! Components whose compilation takes more time, memory or stack than a compiler process has.
 
 use super::stage::Stage;
-use toolyard_tests::eventually;
-use toolyard_tests::host::{Setup, install_bytes};
+use toolyard_tests::host::install_bytes;
+use toolyard_tests::{Setup, eventually};
 
 #[tokio::test]
 async fn compiling() {

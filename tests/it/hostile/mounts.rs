@@ -7,9 +7,9 @@ use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::install_as;
 use toolyard_tests::mounts::Mounts;
-use toolyard_tests::{eventually, guests};
+use toolyard_tests::{Setup, guests, until};
 
 /// A volume that holds the folders of the host. They are mounted where the host expects them, as the folders
 /// of a volume are in a container. Beside them are folders that guests may be granted.
@@ -20,24 +20,22 @@ fn make(root: &Path, mounts: &mut Mounts) {
     {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root.join(folder)).expect("makes");
     }
-    for (file, text) in [
-        ("vol/other/note", "note"),
-        ("vol/shared/in/note", "note"),
-        ("srv/work/note", "note"),
-        ("srv/work/one", "under"),
-        ("srv/work/second", "under"),
-        ("srv/outside/note", SECRET),
-        ("srv/outside/sub/note", SECRET),
+    for (files, text) in [
+        ("vol/other/note vol/shared/in/note srv/work/note srv/holds/in/note", "note"),
+        ("srv/work/one srv/work/second", "under"),
+        ("srv/outside/note srv/outside/sub/note secrets/token", SECRET),
         ("srv/holds/file", ""),
-        ("srv/holds/in/note", "note"),
-        ("secrets/token", SECRET),
     ] {
-        std::fs::write(root.join(file), text).expect("writes");
+        files.split(' ').for_each(|file| std::fs::write(root.join(file), text).expect("writes"));
     }
-    symlink("late", root.join("srv/work/way")).expect("links");
-    symlink("../../inner/note", root.join("srv/work/late/deep/back")).expect("links");
-    symlink("inner/note", root.join("srv/work/near")).expect("links");
-    symlink("note", root.join("srv/outside/link")).expect("links");
+    for (target, link) in [
+        ("late", "srv/work/way"),
+        ("../../inner/note", "srv/work/late/deep/back"),
+        ("inner/note", "srv/work/near"),
+        ("note", "srv/outside/link"),
+    ] {
+        symlink(target, root.join(link)).expect("links");
+    }
     write_keys(&root.join("keys/file"));
     for (what, at) in [
         ("vol/plugins", "plugins"),
@@ -141,34 +139,28 @@ async fn reach_the_host_through_a_second_mount(stage: &Mounted) {
 
 /// A manifest grants a folder in which a folder of the host is mounted.
 async fn grant_a_folder_with_the_host_mounted_in_it(stage: &Mounted) {
-    for (n, (what, at, says)) in [
-        ("data", "in", Some("has the data of this host in it")),
-        ("vol/data/sub", "in", Some("has the data of this host in it")),
-        ("data/toolyard.sqlite", "file", Some("has the data of this host in it")),
-        ("plugins", "in", Some("holds the plugins themselves")),
-        ("vol", "in", Some("holds the plugins themselves")),
-        ("vol/plugins/keeper.toml", "file", Some("holds the plugins themselves")),
-        ("keys", "in", Some("has the keys of `encryption.key-file` in it")),
-        ("keys/file", "file", Some("has the keys of `encryption.key-file` in it")),
-        ("conf/host.toml", "file", Some("has the configuration file of this host in it")),
-        ("secrets", "in", Some("has the file of a secret in it (`secrets.TOKEN` of keeper.toml)")),
-        ("secrets/token", "file", Some("has the file of a secret in it (`secrets.TOKEN` of keeper.toml)")),
-        ("vol/other", "in", None),
-        ("vol/other/note", "file", None),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let at = format!("srv/holds/{at}");
-        stage.bind(what, &at);
-        let name = format!("holder{n}");
-        stage.grant(&name, "srv/holds", "read");
-        match says {
-            Some(says) => stage.refused(&name, says).await,
-            None => stage.served(&name).await,
+    let mut count = 0;
+    for (in_folder, as_file, says) in [
+        ("data vol/data/sub", "data/toolyard.sqlite", "has the data of this host in it"),
+        ("plugins vol", "vol/plugins/keeper.toml", "holds the plugins themselves"),
+        ("keys", "keys/file", "has the keys of `encryption.key-file` in it"),
+        ("", "conf/host.toml", "has the configuration file of this host in it"),
+        ("secrets", "secrets/token", "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)"),
+        ("vol/other", "vol/other/note", ""),
+    ] {
+        let in_folder = in_folder.split_terminator(' ').map(|what| (what, "srv/holds/in"));
+        for (what, at) in in_folder.chain([(as_file, "srv/holds/file")]) {
+            stage.bind(what, at);
+            count += 1;
+            let name = format!("holder{count}");
+            stage.grant(&name, "srv/holds", "read");
+            match says {
+                "" => stage.served(&name).await,
+                _ => stage.refused(&name, says).await,
+            }
+            stage.remove(&name);
+            stage.unmount(at);
         }
-        stage.remove(&name);
-        stage.unmount(&at);
     }
     let (folder, lower) = (stage.at("srv/holds/in"), stage.at("vol"));
     let options = format!("lowerdir={}:{}", stage.at("srv/outside").display(), lower.display());
@@ -248,11 +240,8 @@ async fn enter_what_is_mounted_later(stage: &Mounted) {
     // After a new check the mount is part of the folder; without the mount, so are the files that it had
     // covered.
     stage.look();
-    eventually("the mount to be granted", || async {
-        let seen = stage.attempt("worker", "read", "/d/late/note", "").await;
-        seen.contains(SECRET).then_some(())
-    })
-    .await;
+    let read = async |path: &str| stage.attempt("worker", "read", path, "").await;
+    until("the mount to be granted", || async { read("/d/late/note").await.contains(SECRET) }).await;
     stage.allowed("worker", "read", "/d/way/../late/sub/note", "").await;
     stage.unmount("srv/work/late");
     stage.unmount("srv/work/second");
@@ -280,11 +269,9 @@ async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
     stage.unmount("srv/work");
     stage.bind("vol/other", "srv/work/inner");
     stage.look();
-    eventually("what is mounted to be granted", || async {
-        let seen = stage.attempt("worker", "read", "/d/inner/note", "").await;
-        seen.starts_with("ALLOWED").then_some(())
-    })
-    .await;
+    let read = async |path: &str| stage.attempt("worker", "read", path, "").await;
+    until("what is mounted to be granted", || async { read("/d/inner/note").await.starts_with("ALLOWED") })
+        .await;
 }
 
 async fn read_the_kernel_where_it_is_mounted_later(stage: &Mounted) {

@@ -2,11 +2,8 @@
 //! but the guest does.
 
 use super::stage::Stage;
-use hyper::Method;
 use serde_json::Value;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
+use toolyard_tests::{Setup, guests};
 
 const RULES: &str = r#"
 [[rules]]
@@ -49,18 +46,7 @@ async fn call(stage: &Stage, tool: &str, arguments: &str) -> Value {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
     );
-    let mut connection = Connection::open(stage.host.port()).await;
-    let answer = connection.send(Method::POST, "/mcp", &stage.session.headers(), body).await;
-    if !answer.is_events() {
-        return answer.json().await;
-    }
-    let mut events = answer.events();
-    loop {
-        let message = events.message().await.expect("an answer before the end of the stream");
-        if message["id"] == id {
-            return message;
-        }
-    }
+    stage.session.post_text(body).await.response().await.expect("an answer").0
 }
 
 /// The arguments never reach the guest: the answer is an error of the call, or says that they do not match

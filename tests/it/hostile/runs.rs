@@ -4,8 +4,8 @@
 use super::stage::Stage;
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::{eventually, guests};
+use toolyard_tests::host::install_as;
+use toolyard_tests::{Setup, guests, text, until};
 
 /// The limits are longer than the host takes to ask, and short enough for a test.
 const LIMITS: &str = "\
@@ -108,8 +108,7 @@ async fn time_out_while_a_question_is_pending(stage: &Stage) {
     let call = stage.session.begin("tools/call", json!({"name": "ask_and_stay", "arguments": {}})).await;
     let (answer, before) = call.answer().await;
     assert!(before.iter().any(|message| message["method"] == "elicitation/create"), "{before:?}");
-    let told = answer["result"]["content"][0]["text"].as_str().expect("a text");
-    assert!(told.contains("`limits.wall`"), "{told}");
+    assert!(text(&answer["result"]).contains("`limits.wall`"), "{answer}");
 }
 
 /// The host drops the excess, and reports that to the operator and to the client.
@@ -121,8 +120,8 @@ async fn log_flood(stage: &Stage) {
     let flood = notices.iter().filter(|notice| notice["method"] == "notifications/message");
     assert!(flood.clone().count() < 10_000, "200,000 were sent");
     assert!(flood.clone().any(|notice| notice.to_string().contains("`limits.log-rate`")), "it is said");
-    eventually("the host's log to say it", || async {
-        stage.host.log()[before..].contains("setting=\"limits.log\"").then_some(())
+    until("the host's log to say it", || async {
+        stage.host.log()[before..].contains("setting=\"limits.log\"")
     })
     .await;
     assert!(stage.host.log().len() - before < 1 << 20);
@@ -150,9 +149,7 @@ async fn change_flood(stage: &Stage) {
 
 /// Only its own client's stream ends, and may be resumed.
 async fn stream_release_flood(stage: &Stage) {
-    let params = json!({"name": "release_flood", "arguments": {}});
-    let call =
-        json!({"jsonrpc": "2.0", "id": stage.session.next_id(), "method": "tools/call", "params": params});
+    let call = stage.session.message("tools/call", json!({"name": "release_flood", "arguments": {}}));
     let answer = stage.session.post(&call).await;
     assert_eq!(answer.status, 200);
     if answer.is_events() {
@@ -181,6 +178,5 @@ async fn question_flood(stage: &Stage) {
         }
     };
     assert_eq!(asked, 64, "`limits.questions`");
-    let told = answer["result"]["content"][0]["text"].to_string();
-    assert!(told.contains("`limits.questions`"), "{told}");
+    assert!(text(&answer["result"]).contains("`limits.questions`"), "{answer}");
 }

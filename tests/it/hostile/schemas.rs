@@ -4,8 +4,7 @@
 use super::stage::Stage;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use toolyard_tests::host::Setup;
-use toolyard_tests::{Session, guests};
+use toolyard_tests::{Session, Setup, guests};
 
 #[tokio::test]
 async fn schemas() {
@@ -33,8 +32,8 @@ async fn hang_up_during_long_checks(stage: &Stage) {
     let arguments = json!({"a": vec![3_999; 200_000]});
     let call = json!({"name": "product", "arguments": arguments});
     let session = Session::open(stage.host.port()).await;
-    for id in 0..4 {
-        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call});
+    for _ in 0..4 {
+        let body = session.message("tools/call", call.clone());
         drop(tokio::time::timeout(Duration::from_millis(20), session.post(&body)).await);
     }
 }

@@ -8,11 +8,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::host::install_as;
 use toolyard_tests::process::Usage;
-use toolyard_tests::session::LATEST;
-use toolyard_tests::wait::PATIENCE;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, PATIENCE, Session, Setup, guests, until};
 
 /// The growth in memory that is fine after hundreds of runs: warm pools and caches, in bytes. One leaked run
 /// of most attacks exceeds it.
@@ -47,7 +45,7 @@ impl Stage {
 
     /// The same on a host that already has the honest plugin.
     pub async fn on(host: Host) -> Self {
-        let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+        let session = host.open_as(json!({"elicitation": {}})).await;
         let honest = Session::open(host.port()).await;
         for _ in 0..50 {
             serve(&honest).await;
@@ -118,9 +116,9 @@ impl Stage {
     /// Starts a task of a tool, waits until `begun` accepts its state, and cancels it.
     pub async fn cancelled(&self, tool: &str, begun: impl AsyncFn(&Value) -> bool) {
         let id = self.session.create(tool, json!({})).await;
-        eventually(&format!("{tool} to have begun"), || async {
+        until(&format!("{tool} to have begun"), || async {
             let task = self.session.task(&id).await;
-            begun(&task).await.then_some(())
+            begun(&task).await
         })
         .await;
         self.session.result("tasks/cancel", json!({"taskId": id})).await;
@@ -154,16 +152,15 @@ impl Stage {
 
     /// Waits until the host serves the guest of this name.
     pub async fn served(&self, name: &str) {
-        eventually(&format!("{name} to be served"), || async { self.has_tool(name).await.then_some(()) })
-            .await;
+        until(&format!("{name} to be served"), || async { self.has_tool(name).await }).await;
     }
 
     /// Waits until the host has refused the guest because of one of its folders, for this reason.
     pub async fn refused(&self, name: &str, says: &str) {
-        eventually(&format!("{name} to be refused: {says}"), || async {
+        until(&format!("{name} to be refused: {says}"), || async {
             let parts = [&*format!("event=\"plugin.refused\" plugin=\"{name}.wasm\""), "`fs.\"", says];
             let log = self.host.log();
-            log.lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
+            log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
         })
         .await;
         assert!(!self.has_tool(name).await, "{name} is served");

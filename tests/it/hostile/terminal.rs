@@ -4,10 +4,10 @@
 use super::stage::Stage;
 use serde_json::json;
 use tokio::process::Command;
-use toolyard_tests::host::{Setup, install_bytes};
+use toolyard_tests::host::install_bytes;
 use toolyard_tests::pty::OnTerminal;
-use toolyard_tests::session::{LATEST, initialize};
-use toolyard_tests::{Host, Project, Session, eventually, guests};
+use toolyard_tests::session::initialize;
+use toolyard_tests::{Host, LATEST, Project, Session, Setup, eventually, guests, until};
 
 /// Moves the cursor and sets the title, by C0, C1 and DEL; reorders the line; hides text.
 const STEERS: &str =
@@ -28,10 +28,7 @@ async fn terminal() {
 
 /// A command on the folders of this host, on a terminal.
 fn on_terminal(host: &Host, args: &[&str]) -> OnTerminal {
-    let mut command = Command::new(guests::binary());
-    command.args(args).arg("--plugins").arg(host.plugins()).arg("--data").arg(host.data());
-    command.current_dir(host.folder());
-    OnTerminal::start(command)
+    OnTerminal::start(command(args[0], host.folder(), &args[1..]))
 }
 
 async fn shown(host: &Host, args: &[&str]) -> String {
@@ -93,16 +90,14 @@ async fn steer_by_a_result(stage: &Stage) {
     let expected = shown(&stage.host, &["call", "echo", &text, "--expect", "\"y\""]).await;
     assert!(expected.contains("\\u{1b}[2J"), "{expected:?}");
     // A pipe receives the exact text, which a program may need.
-    let piped = stage.host.command(&["call", "echo", &text]).await;
-    assert_eq!(String::from_utf8(piped.stdout).expect("text"), format!("{STEERS}\n"));
-    let piped = stage.host.command(&["call", "--json", "echo", &text]).await;
-    let result: serde_json::Value = serde_json::from_slice(&piped.stdout).expect("JSON");
-    assert_eq!(result["content"][0]["text"], STEERS);
+    assert_eq!(stage.host.prints(&["call", "echo", &text]).await, format!("{STEERS}\n"));
+    let result = stage.host.lines(&["call", "--json", "echo", &text]).await;
+    assert_eq!(result[0]["content"][0]["text"], STEERS);
 }
 
 async fn steer_by_a_question(stage: &Stage) {
     let mut asked = on_terminal(&stage.host, &["call", "ask", &json!({"question": STEERS}).to_string()]);
-    eventually("the question", || async { asked.shown().contains("Ctrl-D declines").then_some(()) }).await;
+    until("the question", || async { asked.shown().contains("Ctrl-D declines") }).await;
     asked.types("\u{4}");
     let (_, shown) = asked.ended().await;
     harmless("a question", &shown);
@@ -128,18 +123,16 @@ async fn steer_by_what_is_listed_or_refused(stage: &Stage) {
 }
 
 async fn steer_by_a_task(stage: &Stage) {
-    let steps = json!({"steps": [{"status": STEERS}, {"sleep": 600_000}]});
-    let speaks = stage.session.create("script", steps).await;
-    let fails =
-        stage.session.create("script", json!({"steps": [{"fail": {"code": -5, "message": STEERS}}]})).await;
-    let says = stage.session.create("script", json!({"steps": [{"status": STEERS}]})).await;
+    let speaks = stage.session.create_script(json!([{"status": STEERS}, {"sleep": 600_000}])).await;
+    let fails = stage.session.create_script(json!([{"fail": {"code": -5, "message": STEERS}}])).await;
+    let says = stage.session.create_script(json!([{"status": STEERS}])).await;
     stage.session.until(&fails, "failed").await;
     stage.session.until(&says, "completed").await;
     let host = &stage.host;
-    eventually("the status", || async {
+    until("the status", || async {
         let listed = shown(host, &["tasks", "list"]).await;
         forges_nothing("tasks list", &listed);
-        (listed.matches("\\u{1b}[2J").count() >= 2 || listed.matches("\\u{1b}").count() >= 2).then_some(())
+        listed.matches("\\u{1b}[2J").count() >= 2 || listed.matches("\\u{1b}").count() >= 2
     })
     .await;
     for id in [&speaks, &fails, &says] {
@@ -176,18 +169,10 @@ async fn ends_harmlessly(what: &str, serving: OnTerminal) {
 }
 
 async fn steer_by_the_log(_: &Stage) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let plugins = folder.path().join("plugins");
-    std::fs::create_dir(&plugins).expect("made");
-    toolyard_tests::host::install(&guests::fixture("script"), &plugins);
-    install_bytes(plugins.clone(), "dialect.wasm", &guests::hostile_lists(1));
-    let mut command = Command::new(guests::binary());
-    command
-        .args(["serve", "--listen", "127.0.0.1:0", "--set", "audit.to=stderr"])
-        .arg("--plugins")
-        .arg(&plugins);
-    command.arg("--data").arg(folder.path().join("data")).current_dir(folder.path());
-    let serving = OnTerminal::start(command);
+    let setup = Setup::new().with(&[guests::fixture("script")]);
+    install_bytes(setup.plugins(), "dialect.wasm", &guests::hostile_lists(1));
+    let args = ["--listen", "127.0.0.1:0", "--set", "audit.to=stderr", "--set", "bridge.enabled=true"];
+    let serving = OnTerminal::start(command("serve", setup.folder(), &args));
     let session = session_of(&serving).await;
     let mut knock = initialize(LATEST, json!({}));
     knock["params"]["clientInfo"] = json!({"name": STEERS, "version": STEERS, "title": STEERS});
@@ -199,11 +184,8 @@ async fn steer_by_the_log(_: &Stage) {
     session.call("script", steps.clone()).await;
     session.create("script", steps).await;
     session.post(&json!({"jsonrpc": "2.0", "id": STEERS, "method": STEERS})).await;
-    session
-        .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
-        .await;
-    eventually("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J").then_some(()) })
-        .await;
+    session.post(&session.message("tools/call", json!({"name": STEERS}))).await;
+    until("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J") }).await;
     ends_harmlessly("serve", serving).await;
 }
 
@@ -221,10 +203,8 @@ async fn steer_the_developer(_: &Stage) {
             {"log": {"level": "error", "logger": STEERS, "data": STEERS}},
         ]});
         session.call("script", steps).await;
-        session
-            .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
-            .await;
-        eventually("it is shown", || async { dev.shown().contains("result").then_some(()) }).await;
+        session.post(&session.message("tools/call", json!({"name": STEERS}))).await;
+        until("it is shown", || async { dev.shown().contains("result") }).await;
         ends_harmlessly("dev", dev).await;
     }
 }

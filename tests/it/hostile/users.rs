@@ -7,8 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
+use toolyard_tests::{Setup, guests};
 
 const OVERRIDE: &str = "data.others-may-write";
 

@@ -1,15 +1,14 @@
 //! The order of the checks of a request over HTTP (26H).
 
 use serde_json::json;
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::Client;
+use toolyard_tests::{Setup, token};
 
 #[tokio::test]
 async fn h_26h_2_a_26a_1_a_26a_3_strangers_and_what_they_accept_come_before_all() {
-    let config = toolyard_tests::tokens::stanza("alice", &["tools"]);
-    let host = Setup::probe().config(&config).start().await;
+    let host = Setup::probe().principals(&["alice"]).start().await;
     let anonymous = Client::new(host.port());
-    let alice = Client::new(host.port()).bearing(&toolyard_tests::tokens::token("alice"));
+    let alice = Client::new(host.port()).bearing(&token("alice"));
     let request = || alice.request("no/such", json!({}));
     for (request, status) in [
         (request().header("origin", "https://evil.example"), 403),

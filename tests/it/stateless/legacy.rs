@@ -6,11 +6,9 @@ use hyper::Method;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use toolyard_tests::guests;
-use toolyard_tests::host::Setup;
-use toolyard_tests::http::Connection;
 use toolyard_tests::session::HEADERS;
 use toolyard_tests::stateless::{Client, everything};
+use toolyard_tests::{Setup, guests};
 
 /// By this request a client shows that it knows tasks.
 const GET: &str = r#"{"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840"}}"#;
@@ -38,13 +36,12 @@ async fn answered(record: &str, mixed: bool) -> String {
             (name, "SESSION") => (name, session.as_str()),
             header => header,
         }));
-        let answer =
-            Connection::open(host.port()).await.send(method, "/mcp", &headers, body.to_owned()).await;
+        let answer = host.send(method, "/mcp", &headers, body).await;
         if session.is_empty() {
             session = answer.header("mcp-session-id").to_owned();
             let mut headers = HEADERS.to_vec();
             headers.extend([("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")]);
-            Connection::open(host.port()).await.send(Method::POST, "/mcp", &headers, GET).await;
+            host.send(Method::POST, "/mcp", &headers, GET).await;
         }
         let status = answer.status.as_u16();
         let fields = answer.headers.iter().filter(|(name, _)| *name != "date");

@@ -1,9 +1,8 @@
 //! How clients of 2026-07-28 start and end processes (26B-7).
 
 use serde_json::{Value, json};
-use toolyard_tests::Stdio;
-use toolyard_tests::host::Setup;
 use toolyard_tests::stateless::{VERSION, enveloped, tasks};
+use toolyard_tests::{Setup, Stdio};
 
 fn alone(params: Value) -> Value {
     enveloped(params, &tasks())

@@ -1,12 +1,12 @@
 //! A host whose tasks are encrypted.
 
 use super::{FILE, setup};
-use crate::command_line::{err, out};
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use toolyard_tests::{Host, Session, guests};
+use toolyard_tests::host::command;
+use toolyard_tests::{Host, Session, ends};
 
 const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222222222222222222222222222";
@@ -34,44 +34,32 @@ async fn told(host: &Host) -> (Session, String) {
 #[tokio::test]
 async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
-    let keys = setup.plugins().parent().expect("a folder").join("keys");
+    let keys = setup.folder().join("keys");
     write_keys(&keys, OLD);
     let host = setup.start().await;
     let (session, id) = told(&host).await;
     assert!(!is_plain(&host.data()));
-    let result = host.command(&["tasks", "result", &id]).await;
-    assert!(out(&result).contains(WORD), "{}", err(&result));
-    let refused = async |says: &str| {
-        let output = host.command(&["tasks", "list"]).await;
-        assert_eq!(output.status.code(), Some(1), "{}", out(&output));
-        assert!(err(&output).contains(says), "{says}: {}", err(&output));
-        for key in [OLD, NEW] {
-            assert!(!err(&output).contains(key), "a key is shown");
-        }
-    };
+    assert!(host.prints(&["tasks", "result", &id]).await.contains(WORD));
     write_keys(&keys, NEW);
-    refused("encrypted with the key").await;
+    let refused = host.refuses(&["tasks", "list"], 1, "encrypted with the key").await;
+    assert!(!refused.contains(OLD) && !refused.contains(NEW), "a key is shown");
     write_keys(&keys, &format!("{NEW}\n{OLD}\n"));
 
     // The host has only the old key, and goes on.
-    let early = host.command(&["tasks", "reencrypt"]).await;
-    assert_eq!(early.status.code(), Some(0), "{}", err(&early));
-    assert!(out(&early).contains("1 task, 1 of them rewritten"), "{}", out(&early));
+    let early = host.prints(&["tasks", "reencrypt"]).await;
+    assert!(early.contains("1 task, 1 of them rewritten"), "{early}");
     let late = session.complete("echo", json!({"text": WORD})).await;
     let host = host.killed_and_restarted().await;
     let session = session.at(host.port());
-    let done = host.command(&["tasks", "reencrypt", "--json"]).await;
-    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
-    assert_eq!(out(&done), "{\"keysNeeded\":[],\"tasks\":2,\"unreadable\":[],\"written\":1}\n");
+    let done = host.prints(&["tasks", "reencrypt", "--json"]).await;
+    assert_eq!(done, "{\"keysNeeded\":[],\"tasks\":2,\"unreadable\":[],\"written\":1}\n");
     write_keys(&keys, NEW);
     for task in [&id, &late] {
-        let shown = host.command(&["tasks", "result", task]).await;
-        assert!(out(&shown).contains(WORD), "{}", err(&shown));
+        assert!(host.prints(&["tasks", "result", task]).await.contains(WORD));
         let result = session.result("tasks/result", json!({"taskId": task})).await;
         assert_eq!(result["content"][0]["text"], WORD);
     }
-    let plain = host.command(&["tasks", "reencrypt", "--plain"]).await;
-    assert_eq!(plain.status.code(), Some(0), "{}", err(&plain));
+    host.prints(&["tasks", "reencrypt", "--plain"]).await;
     assert!(is_plain(&host.data()));
 }
 
@@ -80,14 +68,7 @@ async fn keys_may_come_from_the_environment_and_not_from_both() {
     let host = setup().variable("TOOLYARD_ENCRYPTION_KEYS", &format!("{NEW},{OLD}")).start().await;
     let (_, id) = told(&host).await;
     assert!(!is_plain(&host.data()));
-    let both = tokio::process::Command::new(guests::binary())
-        .args(["tasks", "result", &id, "--data"])
-        .arg(host.data())
-        .env("TOOLYARD_ENCRYPTION_KEYS", NEW)
-        .env("TOOLYARD_ENCRYPTION_KEY_FILE", "keys")
-        .output()
-        .await
-        .expect("it runs");
-    assert_eq!(both.status.code(), Some(1));
-    assert!(err(&both).contains("unset one of them"), "{}", err(&both));
+    let mut both = command("tasks", host.folder(), &["result", &id]);
+    both.env("TOOLYARD_ENCRYPTION_KEYS", NEW).env("TOOLYARD_ENCRYPTION_KEY_FILE", "keys");
+    ends(&both.output().await.expect("it runs"), 1, "unset one of them");
 }

@@ -54,7 +54,7 @@ impl Echo {
 
     /// Waits until so many bytes have arrived.
     async fn has_got(&self, count: u64) {
-        crate::eventually("the bytes to arrive", || async { (self.got() == count).then_some(()) }).await;
+        crate::until("the bytes to arrive", || async { self.got() == count }).await;
     }
 }
 
