@@ -8,7 +8,7 @@ use toolyard_tests::host::run;
 use toolyard_tests::http::Answer;
 use toolyard_tests::identity_provider::Key;
 use toolyard_tests::tokens::stanza;
-use toolyard_tests::{Host, IdentityProvider, Session, Setup, guests, token};
+use toolyard_tests::{Host, IdentityProvider, Session, Setup, guests};
 
 const RULES: &str = r#"
 [[rules]]

@@ -3,7 +3,6 @@
 
 use crate::questions::{accepted, everything, form};
 use serde_json::{Value, json};
-use toolyard_tests::exchange::next_of;
 use toolyard_tests::{Host, Session, Setup, guests, token};
 
 /// A host that knows alice and bob, without a limit on failed look-ups.

@@ -4,7 +4,7 @@
 use super::stage::Stage;
 use serde_json::json;
 use tokio::process::Command;
-use toolyard_tests::host::install_bytes;
+use toolyard_tests::host::{command, install_bytes};
 use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::session::initialize;
 use toolyard_tests::{Host, LATEST, Project, Session, Setup, eventually, guests, until};

@@ -5,11 +5,11 @@ use super::error::SqliteError;
 use super::schema;
 use crate::group_commit::{QueueLimits, closed, place};
 use crate::metrics::Metrics;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
@@ -17,10 +17,66 @@ use toolyard_task::StoreError;
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
+/// The reads that wait for a thread. Each wakes one thread; a channel behind a lock would wake a second one.
+struct Inbox {
+    waiting: Mutex<Waiting>,
+    ready: Condvar,
+}
+
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// The threads that take jobs.
+    threads: usize,
+    /// No further jobs come.
+    ends: bool,
+}
+
+impl Inbox {
+    /// Without threads, the job is dropped.
+    fn push(&self, job: Job) {
+        let mut waiting = self.waiting.lock();
+        if waiting.threads > 0 {
+            waiting.jobs.push_back(job);
+            drop(waiting);
+            self.ready.notify_one();
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut waiting = self.waiting.lock();
+        loop {
+            if let Some(job) = waiting.jobs.pop_front() {
+                return Some(job);
+            }
+            if waiting.ends {
+                return None;
+            }
+            self.ready.wait(&mut waiting);
+        }
+    }
+
+    fn end(&self) {
+        self.waiting.lock().ends = true;
+        self.ready.notify_all();
+    }
+}
+
+/// A thread that takes jobs. Drops what waits if it is the last and panics.
+struct Thread<'a>(&'a Inbox);
+
+impl Drop for Thread<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting.lock();
+        waiting.threads -= 1;
+        if waiting.threads == 0 {
+            waiting.jobs.clear();
+        }
+    }
+}
+
 /// Sends reads to the reading threads.
 pub(super) struct Readers {
-    /// `None` tells one thread to end.
-    jobs: Sender<Option<Job>>,
+    inbox: Arc<Inbox>,
     places: Arc<Semaphore>,
     wait: Duration,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -37,8 +93,8 @@ impl Readers {
         QueueLimits { queue, wait, .. }: QueueLimits,
         metrics: Arc<Metrics>,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let (jobs, inbox) = channel();
-        let inbox = Arc::new(Mutex::new(inbox));
+        let waiting = Mutex::new(Waiting { jobs: VecDeque::new(), threads: count.max(1), ends: false });
+        let inbox = Arc::new(Inbox { waiting, ready: Condvar::new() });
         let mut threads = Vec::new();
         for number in 0..count.max(1) {
             let connection = schema::connection(path, busy)?;
@@ -48,7 +104,7 @@ impl Readers {
             threads.push(std::thread::Builder::new().name(name).spawn(move || run(&connection, &inbox))?);
         }
         let places = Arc::new(Semaphore::new(queue.max(1) * count.max(1)));
-        Ok(Self { jobs, places, wait, threads: Mutex::new(threads), metrics })
+        Ok(Self { inbox, places, wait, threads: Mutex::new(threads), metrics })
     }
 
     /// Runs a read on one of the threads.
@@ -68,7 +124,7 @@ impl Readers {
             drop(place);
         });
         // If the threads have ended, the reply is dropped with the job.
-        let _ = self.jobs.send(Some(job));
+        self.inbox.push(job);
         let answer = answer.await.unwrap_or_else(|_| Err(closed()));
         self.metrics.read.ended(began, answer.is_ok());
         answer
@@ -77,11 +133,8 @@ impl Readers {
     /// Completes the queued reads and ends the threads. Blocks until then.
     pub(super) fn stop(&self) {
         self.places.close();
-        let threads = std::mem::take(&mut *self.threads.lock());
-        for _ in &threads {
-            let _ = self.jobs.send(None);
-        }
-        for thread in threads {
+        self.inbox.end();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
                 tracing::error!(event = "store.panicked", part = "reader", "part of the store panicked");
             }
@@ -89,13 +142,9 @@ impl Readers {
     }
 }
 
-fn run(on: &Connection, inbox: &Mutex<Receiver<Option<Job>>>) {
-    loop {
-        // One thread waits in `recv`, the others for this lock, which has the same effect.
-        let job = inbox.lock().recv();
-        match job {
-            Ok(Some(job)) => job(on),
-            Ok(None) | Err(_) => return,
-        }
+fn run(on: &Connection, inbox: &Inbox) {
+    let _thread = Thread(inbox);
+    while let Some(job) = inbox.next() {
+        job(on);
     }
 }
