@@ -58,8 +58,3 @@ async fn drive(client: &Client, host: &Host, mode: &[&str], params: &Value, toke
     let summary = printed.lines().last().expect("a summary");
     serde_json::from_str(summary).unwrap_or_else(|error| panic!("{error}: {summary}"))
 }
-
-/// The first text of a result.
-fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {result}"))
-}

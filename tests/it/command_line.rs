@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Output;
 use tokio::process::Command;
 use toolyard_tests::compiled::Compiled;
-use toolyard_tests::{PATIENCE, Setup, ends, guests, succeeds};
+use toolyard_tests::{Setup, ends, guests, process, succeeds};
 
 async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
@@ -145,17 +145,9 @@ async fn ctrl_c_cancels_a_call() {
     let stderr = child.stderr.take().expect("piped");
     let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(stderr));
     // The guest runs once the dispatcher logs that the call goes on.
-    loop {
-        let line = lines.next_line().await.expect("text").expect("it runs on");
-        if line.contains("call goes on") {
-            break;
-        }
-    }
-    let pid = i32::try_from(child.id().expect("runs")).expect("a process id");
-    let pid = rustix::process::Pid::from_raw(pid).expect("not zero");
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("runs");
-    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends");
-    assert_eq!(status.expect("waiting works").code(), Some(130));
+    while !lines.next_line().await.expect("text").expect("it runs on").contains("call goes on") {}
+    process::signal(&child, rustix::process::Signal::INT);
+    assert_eq!(process::ended(&mut child).await.code(), Some(130));
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ mod reached;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
+use toolyard_tests::host::run;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::{Backgrounds, Setup, Stdio, guests};
+use toolyard_tests::{Backgrounds, Setup, Stdio, guests, succeeds};
 
 /// A folder with the probe, and the background hosts that start on it.
 struct Folder {
@@ -25,12 +26,7 @@ impl Folder {
     }
 
     fn of(setup: Setup) -> Self {
-        let setup = setup.with(&[guests::plugin("probe")]);
-        let (folder, args) = setup.into_parts();
-        Self::on(folder, args)
-    }
-
-    fn on(folder: TempDir, args: Vec<String>) -> Self {
+        let (folder, args) = setup.with(&[guests::plugin("probe")]).into_parts();
         let folder = Arc::new(folder);
         Self { backgrounds: Backgrounds::of(folder.clone()), folder, args }
     }
@@ -51,12 +47,10 @@ impl Folder {
         open(self.relay()).await
     }
 
-    /// Runs a command on the same folders.
-    async fn command(&self, args: &[&str]) -> std::process::Output {
-        let mut command = tokio::process::Command::new(guests::binary());
-        command.args(args).args(&self.args).arg("--plugins").arg(self.folder.path().join("plugins"));
-        command.arg("--data").arg(self.folder.path().join("data")).current_dir(self.folder.path());
-        command.output().await.expect("the command runs")
+    /// The output of a `toolyard tasks` command on the same folders.
+    async fn tasks(&self, args: &[&str]) -> String {
+        let args: Vec<&str> = args.iter().copied().chain(self.args.iter().map(String::as_str)).collect();
+        succeeds(&run("tasks", self.folder.path(), &args).await)
     }
 }
 
@@ -91,5 +85,5 @@ async fn result(stdio: &mut Stdio, id: &str) -> Value {
 }
 
 fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {answer}"))
+    toolyard_tests::text(&answer["result"])
 }

@@ -2,13 +2,13 @@
 //! reaches the client like any other log message (G-*). And the log of the host itself: its lines about calls, sessions
 //! and traps, and what becomes of it if it cannot be written.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::Stdio;
 use tokio::net::TcpStream;
 use toolyard_tests::host::{command, run};
-use toolyard_tests::{Host, PATIENCE, Session, Setup, eventually, succeeds};
+use toolyard_tests::{Host, Session, Setup, eventually, process, succeeds};
 
 /// A component that logs through this interface: at each level, then without a context.
 fn logs_by(interface: &str) -> Vec<u8> {
@@ -80,10 +80,8 @@ async fn a_log_that_cannot_be_written_loses_lines_and_stops_nothing() {
         let said = succeeds(&run("status", setup.folder(), &args).await);
         let lost = said.lines().find_map(|line| line.strip_prefix("log ")).expect("a line about the log");
         assert!(lost.contains("lines could not be written"), "{said}");
-        let id = host.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("it runs");
-        kill_process(id, Signal::TERM).expect("it runs");
-        let ended = tokio::time::timeout(PATIENCE, host.wait()).await.expect("it ends").expect("waits");
-        assert!(ended.success(), "{ended}");
+        process::signal(&host, Signal::TERM);
+        assert!(process::ended(&mut host).await.success());
     }
 }
 

@@ -5,10 +5,11 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+use toolyard_tests::site::listen;
 use toolyard_tests::{Host, Session, Setup, Site, text, until};
 
 /// A site, and a host with a guest that sends whatever request it is given.
@@ -134,12 +135,11 @@ pub async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str, body: &'
     let config =
         ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key.into());
     let acceptor = TlsAcceptor::from(Arc::new(config.expect("they fit")));
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
+    let answer = move |stream: TcpStream| {
+        let acceptor = acceptor.clone();
+        async move {
             // A client that does not trust the certificate disconnects.
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
                 let Ok(byte) = stream.read_u8().await else { break };
@@ -150,8 +150,8 @@ pub async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str, body: &'
             drop(stream.write_all(body).await);
             drop(stream.shutdown().await);
         }
-    });
-    port
+    };
+    listen(answer).await.0
 }
 
 #[tokio::test]

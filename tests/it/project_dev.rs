@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolyard_tests::project::{COPY, Dev};
-use toolyard_tests::{Project, Session, guests};
+use toolyard_tests::{Project, Session, guests, text};
 
 async fn started(project: &Project) -> (Dev, Session) {
     let mut dev = project.dev();
@@ -11,7 +11,7 @@ async fn started(project: &Project) -> (Dev, Session) {
 }
 
 #[tokio::test]
-async fn a_call_is_shown_from_its_arguments_to_its_result() {
+async fn a_call_is_shown_from_its_arguments_to_its_result_or_its_end_by_ctrl_c() {
     let project = Project::of(&guests::plugin("probe"));
     let (mut dev, session) = started(&project).await;
     let kinds: Vec<&str> = dev.seen().iter().filter_map(|event| event["event"].as_str()).collect();
@@ -32,18 +32,19 @@ async fn a_call_is_shown_from_its_arguments_to_its_result() {
     session.call("fail", json!({"message": "no luck"})).await;
     let failed = dev.event("failed").await;
     assert_eq!(failed["result"]["content"][0]["text"], "no luck");
-    session
-        .error("tools/call", json!({"name": "protocol_error", "arguments": {"code": -5, "message": "odd"}}))
-        .await;
+    let odd = json!({"name": "protocol_error", "arguments": {"code": -5, "message": "odd"}});
+    session.error("tools/call", odd).await;
     assert_eq!(dev.event("error").await["code"], -5);
     session.error("tools/call", json!({"name": "nothing", "arguments": {}})).await;
     assert_eq!(dev.event("refused").await["tool"], "nothing");
     session.call("count", json!({})).await;
     let misfit = dev.event("failed").await;
-    assert!(
-        misfit["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("steps")),
-        "{misfit}"
-    );
+    assert!(text(&misfit["result"]).contains("steps"), "{misfit}");
+
+    // Ctrl-C ends a call and the program.
+    let _call = session.begin("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}})).await;
+    dev.event("call").await;
+    assert_eq!(dev.interrupt().await.code(), Some(0));
 }
 
 #[tokio::test]
@@ -112,7 +113,7 @@ async fn what_is_changed_is_built_and_served_and_a_failure_leaves_what_was() {
 }
 
 #[tokio::test]
-async fn a_first_build_that_fails_is_mended_while_it_serves() {
+async fn a_first_build_that_fails_is_mended_and_a_change_during_a_build_starts_another_after_it() {
     let project = Project::of(&guests::fixture("stdout"));
     project.builds_by("false");
     let (mut dev, session) = started(&project).await;
@@ -121,12 +122,6 @@ async fn a_first_build_that_fails_is_mended_while_it_serves() {
     project.builds_by(COPY);
     assert_eq!(dev.event("loaded").await["tools"], json!(["print"]));
     session.call("print", json!({"lines": 0})).await;
-}
-
-#[tokio::test]
-async fn a_change_during_a_build_starts_another_after_it() {
-    let project = Project::of(&guests::fixture("stdout"));
-    let (mut dev, _session) = started(&project).await;
     // The build has read its source before the test lets it continue.
     project.builds_by(&format!("{COPY}; echo read; while [ ! -e go ]; do sleep 0.02; done"));
     dev.event_where("output", |event| event["line"] == "read").await;
@@ -134,13 +129,4 @@ async fn a_change_during_a_build_starts_another_after_it() {
     project.write("go", "");
     assert_eq!(dev.event("built").await["changed"], false, "what was read at the start");
     assert_eq!(dev.event("built").await["changed"], true, "what came meanwhile");
-}
-
-#[tokio::test]
-async fn ctrl_c_ends_a_call_and_the_program() {
-    let project = Project::of(&guests::plugin("probe"));
-    let (mut dev, session) = started(&project).await;
-    let _call = session.begin("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}})).await;
-    dev.event("call").await;
-    assert_eq!(dev.interrupt().await.code(), Some(0));
 }

@@ -3,8 +3,9 @@
 use serde_json::json;
 use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
 use toolyard_tests::host::install_as;
+use toolyard_tests::site::listen;
 use toolyard_tests::{Host, Session, Setup, Site, guests, until};
 
 /// Echo servers, and a host.
@@ -18,16 +19,14 @@ struct Net {
 impl Net {
     /// `TCP` and `UDP` in the manifest stand for the ports of the servers.
     async fn with(manifest: &str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let echo = |mut stream: TcpStream| async move {
+            let mut bytes = [0; 64];
+            let read = stream.read(&mut bytes).await.unwrap_or_default();
+            drop(stream.write_all(&bytes[..read]).await);
+        };
+        let (tcp, _) = listen(echo).await;
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-        let (tcp, udp) = (port(listener.local_addr()), port(socket.local_addr()));
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut bytes = [0; 64];
-                let read = stream.read(&mut bytes).await.unwrap_or_default();
-                drop(stream.write_all(&bytes[..read]).await);
-            }
-        });
+        let udp = socket.local_addr().expect("bound").port();
         tokio::spawn(async move {
             let mut bytes = [0; 64];
             while let Ok((read, from)) = socket.recv_from(&mut bytes).await {
@@ -54,10 +53,6 @@ impl Net {
         let seen = self.attempt(tool, peer).await;
         assert!(seen.contains("ALLOWED hello"), "{tool} {peer}: {seen}");
     }
-}
-
-fn port(address: std::io::Result<std::net::SocketAddr>) -> u16 {
-    address.expect("bound").port()
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
@@ -15,6 +16,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
+use toolyard_tests::site::listen;
 use toolyard_tests::{Host, Session, Setup, Site, eventually, guests};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -29,20 +31,15 @@ struct Collector {
 impl Collector {
     /// Starts to listen; returns the collector and its URL.
     async fn start() -> (Self, String) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
         let collector = Self::default();
         let receiver = collector.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let receiver = receiver.clone();
-                let service = service_fn(move |request| receiver.clone().receive(request));
-                let connection = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(async move { drop(connection.await) });
-            }
-        });
-        (collector, url)
+        let (port, _) = listen(move |stream| {
+            let receiver = receiver.clone();
+            let service = service_fn(move |request| receiver.clone().receive(request));
+            async move { drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await) }
+        })
+        .await;
+        (collector, format!("http://127.0.0.1:{port}"))
     }
 
     async fn receive(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {

@@ -4,7 +4,7 @@ use crate::compiled::Compiled;
 use crate::http::{Answer, Connection};
 use crate::stateless::Client;
 use crate::tokens::{stanza, token};
-use crate::{LATEST, Session, guests};
+use crate::{LATEST, Session, guests, process};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -345,8 +345,7 @@ impl Host {
     /// # Panics
     /// If it has ended.
     pub fn pid(&self) -> rustix::process::Pid {
-        let id = self.child.id().expect("the host runs");
-        rustix::process::Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero")
+        process::pid(&self.child)
     }
 
     /// Sends it a signal.
@@ -354,7 +353,7 @@ impl Host {
     /// # Panics
     /// If it has ended.
     pub fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(self.pid(), signal).expect("the host runs");
+        process::signal(&self.child, signal);
     }
 
     /// Stops it, and waits until each of its threads has stopped: the other threads continue until one of
@@ -381,10 +380,7 @@ impl Host {
     /// # Panics
     /// If that takes longer than [`crate::wait::PATIENCE`].
     pub async fn ended(&mut self) -> ExitStatus {
-        tokio::time::timeout(crate::wait::PATIENCE, self.child.wait())
-            .await
-            .expect("the host ends")
-            .expect("waiting works")
+        process::ended(&mut self.child).await
     }
 
     /// Waits until it was killed, as a fail point does.

@@ -1,5 +1,6 @@
 //! A real token issuer on a port of this machine. A test can change its keys and make it fail.
 
+use crate::site::listen;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -16,7 +17,6 @@ use rsa::rand_core::{OsRng, RngCore as _};
 use rsa::traits::PublicKeyParts as _;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, OnceLock};
-use tokio::net::TcpListener;
 
 /// The audience of tokens, unless a test sets another one.
 pub const RESOURCE: &str = "https://tools.example.com/mcp";
@@ -57,24 +57,20 @@ impl IdentityProvider {
     /// # Panics
     /// If there is no free port.
     pub async fn with(keys: &[&Key]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        let state = Arc::new(Mutex::new(State::default()));
-        let provider = Self { port, state: state.clone() };
+        let state = Arc::<Mutex<State>>::default();
+        let served = state.clone();
+        let (port, _) = listen(move |stream| {
+            let (port, state) = (stream.local_addr().expect("bound").port(), served.clone());
+            let service = service_fn(move |request| {
+                let answer = answer(&request, port, &state);
+                async move { Ok::<_, std::convert::Infallible>(answer) }
+            });
+            // The host closes the connection when it has read the response.
+            async move { drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await) }
+        })
+        .await;
+        let provider = Self { port, state };
         provider.publish(keys);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let state = state.clone();
-                let service = service_fn(move |request| {
-                    let answer = answer(&request, port, &state);
-                    async move { Ok::<_, std::convert::Infallible>(answer) }
-                });
-                tokio::spawn(async move {
-                    // The host closes the connection when it has read the response.
-                    drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
-                });
-            }
-        });
         provider
     }
 

@@ -1,7 +1,34 @@
-//! The resources of the machine that a host uses, as the kernel reports them.
+//! Processes that a test has started, and the resources of the machine that a host uses, as the kernel reports them.
 
-use crate::Host;
+use crate::{Host, PATIENCE};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
+use std::process::ExitStatus;
+use tokio::process::Child;
+
+/// The id of a process.
+///
+/// # Panics
+/// If it has ended.
+pub fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().expect("it runs").cast_signed()).expect("not zero")
+}
+
+/// Sends a process a signal.
+///
+/// # Panics
+/// If it has ended.
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(pid(child), signal).expect("it runs");
+}
+
+/// Waits until a process has ended.
+///
+/// # Panics
+/// If that takes longer than [`PATIENCE`].
+pub async fn ended(child: &mut Child) -> ExitStatus {
+    tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("waiting works")
+}
 
 /// The resources of a process.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Plugin projects whose build copies a component, and `toolyard dev` on such a project.
 
 use crate::compiled::Compiled;
-use crate::guests;
 use crate::wait::PATIENCE;
+use crate::{guests, process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -173,9 +173,7 @@ impl Dev {
     /// # Panics
     /// If it does not end.
     pub async fn interrupt(mut self) -> ExitStatus {
-        let id = i32::try_from(self.child.id().expect("it runs")).expect("a process id");
-        let pid = rustix::process::Pid::from_raw(id).expect("not zero");
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("waiting works")
+        process::signal(&self.child, rustix::process::Signal::INT);
+        process::ended(&mut self.child).await
     }
 }

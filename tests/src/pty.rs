@@ -78,8 +78,7 @@ impl OnTerminal {
     /// # Panics
     /// If the process has ended.
     pub fn pid(&self) -> rustix::process::Pid {
-        let pid = self.child.id().and_then(|id| i32::try_from(id).ok());
-        pid.and_then(rustix::process::Pid::from_raw).expect("it runs")
+        crate::process::pid(&self.child)
     }
 
     /// Waits for the end; returns the whole output.
@@ -87,8 +86,7 @@ impl OnTerminal {
     /// # Panics
     /// If it does not end.
     pub async fn ended(mut self) -> (ExitStatus, String) {
-        let status = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
-        let status = status.expect("it ends").expect("it can be waited for");
+        let status = crate::process::ended(&mut self.child).await;
         let reader = self.reader.take().expect("it is joined once");
         tokio::task::spawn_blocking(move || reader.join()).await.expect("no panic").expect("no panic");
         (status, self.shown())

@@ -2,11 +2,12 @@
 //! it received; the guest `chances` reports each of its steps. A test can hold an effect back, so that its
 //! run is certainly in the middle of it.
 
+use crate::site::listen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 /// The longest head of a request of the guest `effects`.
@@ -67,17 +68,10 @@ impl Sink {
     /// # Panics
     /// If it cannot listen.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let port = listener.local_addr().expect("bound").port();
-        let book = Arc::new(Mutex::new(Book::default()));
-        let held = watch::channel(false).0;
-        let sink = Self { port, book: book.clone(), held: held.clone() };
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, book.clone(), held.subscribe()));
-            }
-        });
-        sink
+        let (book, held) = (Arc::<Mutex<Book>>::default(), watch::channel(false).0);
+        let (noted, switch) = (book.clone(), held.clone());
+        let (port, _) = listen(move |stream| serve(stream, noted.clone(), switch.subscribe())).await;
+        Self { port, book, held }
     }
 
     /// Its host and port, as guests name it.

@@ -50,22 +50,19 @@ impl Site {
     /// # Panics
     /// If it cannot listen.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let port = listener.local_addr().expect("bound").port();
         let (seen, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let (seen_by_all, open_by_all) = (seen.clone(), open.clone());
         let pair = Arc::new(Barrier::new(PAIR.len()));
-        let listening = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (seen, open, pair) = (seen_by_all.clone(), open_by_all.clone(), pair.clone());
-                tokio::spawn(async move {
-                    open.fetch_add(1, Ordering::SeqCst);
-                    serve(stream, &seen, &pair).await;
-                    open.fetch_sub(1, Ordering::SeqCst);
-                });
+        let (port, listening) = listen(move |stream| {
+            let (seen, open, pair) = (seen_by_all.clone(), open_by_all.clone(), pair.clone());
+            async move {
+                open.fetch_add(1, Ordering::SeqCst);
+                serve(stream, &seen, &pair).await;
+                open.fetch_sub(1, Ordering::SeqCst);
             }
-        });
-        Self { port, seen, open, listening: listening.abort_handle() }
+        })
+        .await;
+        Self { port, seen, open, listening }
     }
 
     /// Stops it: connections are refused from now on.
@@ -98,6 +95,24 @@ impl Site {
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }
+}
+
+/// Serves all connections to a free port of this machine; returns the port, and the task that accepts them.
+///
+/// # Panics
+/// If it cannot listen.
+pub async fn listen<F>(mut serve: impl FnMut(TcpStream) -> F + Send + 'static) -> (u16, AbortHandle)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let listening = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream));
+        }
+    });
+    (port, listening.abort_handle())
 }
 
 async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>, pair: &Barrier) {

@@ -2,6 +2,7 @@
 
 use crate::compiled::Compiled;
 use crate::host::{Setup, command};
+use crate::process;
 use crate::schema::Schema;
 use crate::session::{LATEST, initialize};
 use crate::tap::{Conversation, Violation, stands_aside};
@@ -198,8 +199,7 @@ impl Stdio {
         };
         tokio::time::timeout(crate::wait::PATIENCE, read).await.expect("the output ends");
         rest.lines().for_each(|line| self.judge(line));
-        let status = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
-        (status.expect("the host ends").expect("waiting works"), rest)
+        (self.ended().await, rest)
     }
 
     /// The process id.
@@ -207,8 +207,7 @@ impl Stdio {
     /// # Panics
     /// If it has ended.
     pub fn pid(&self) -> Pid {
-        let id = self.child.id().expect("it runs");
-        Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero")
+        process::pid(&self.child)
     }
 
     /// Waits for its end.
@@ -216,8 +215,7 @@ impl Stdio {
     /// # Panics
     /// If it does not end within [`crate::wait::PATIENCE`].
     pub async fn ended(&mut self) -> ExitStatus {
-        let ended = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
-        ended.expect("the host ends").expect("waiting works")
+        process::ended(&mut self.child).await
     }
 
     /// Kills the process as `kill -9` does.

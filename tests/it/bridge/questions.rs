@@ -1,10 +1,9 @@
 //! Questions of tools for clients that cannot be asked: the model passes the user's answer on.
 
-use super::text;
 use crate::questions::{accepted, form};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::next_of;
-use toolyard_tests::{Setup, guests, token};
+use toolyard_tests::{Setup, guests, text, token};
 
 /// C6.5: the person of a client that knows no tasks is asked by the client, also if the call is a task by then; the model
 /// is not.

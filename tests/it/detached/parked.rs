@@ -54,8 +54,7 @@ pub(super) async fn create_with(
 
 impl Folder {
     async fn shown(&self, id: &str) -> Value {
-        let shown = self.command(&["tasks", "show", id, "--json"]).await;
-        serde_json::from_slice(&shown.stdout).unwrap_or_else(|_| panic!("{shown:?}"))
+        serde_json::from_str(&self.tasks(&["show", id, "--json"]).await).expect("JSON")
     }
 
     async fn until_parked(&self, id: &str) {
@@ -112,9 +111,10 @@ async fn a_question_is_answered_by_a_later_client_which_starts_the_host() {
     for has_session in KINDS {
         let folder = folder(Setup::new().set("detach.parked", "1s"));
         let mut relay = client(&folder, has_session).await;
+        let asking = json!({"rounds": 1, "ask": true});
         let ids = [
-            create(&mut relay, has_session, json!({"rounds": 1, "ask": true})).await,
-            create(&mut relay, has_session, json!({"rounds": 1, "ask": true})).await,
+            create(&mut relay, has_session, asking.clone()).await,
+            create(&mut relay, has_session, asking).await,
         ];
         for id in &ids {
             folder.until_parked(id).await;

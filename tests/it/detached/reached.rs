@@ -37,16 +37,15 @@ async fn what_kills_the_group_of_the_client_spares_them_and_they_hold_nothing_of
     relay.initialize("2025-11-25").await;
     let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
     let host = folder.backgrounds.one().await;
-    let of = |pid: rustix::process::Pid, file: &str| {
-        let link = std::fs::read_link(format!("/proc/{}/{file}", pid.as_raw_nonzero()));
+    let held = |number: u32| {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{number}", host.as_raw_nonzero()));
         link.map(|link| link.display().to_string()).unwrap_or_default()
     };
     for number in 0..32 {
-        let held = of(host, &format!("fd/{number}"));
-        assert!(!held.starts_with("pipe:"), "{number} is {held}");
+        assert!(!held(number).starts_with("pipe:"), "{number} is {}", held(number));
     }
-    assert_eq!((of(host, "fd/0"), of(host, "fd/1")), ("/dev/null".into(), "/dev/null".into()));
-    assert!(of(host, "fd/2").ends_with(".log"), "{}", of(host, "fd/2"));
+    assert_eq!([held(0), held(1)], ["/dev/null"; 2]);
+    assert!(held(2).ends_with(".log"), "{}", held(2));
     assert_eq!(rustix::process::getsid(Some(host)).expect("a session"), host, "a session of its own");
     kill_process_group(relay.pid(), Signal::KILL).expect("a group");
     relay.ended().await;
@@ -66,7 +65,7 @@ async fn without_the_flag_the_end_of_the_pipe_is_the_end_of_its_tasks_and_they_s
     let mut later = folder.open().await;
     let seen = later.request("tasks/get", json!({"taskId": id})).await;
     assert_eq!(seen["result"]["status"], "failed");
-    let message = seen["result"]["statusMessage"].as_str().expect("a message");
+    let message = seen["result"]["statusMessage"].to_string();
     assert!(
         message.contains("ended with the pipe of its client") && message.contains("effects"),
         "{message}"
@@ -82,8 +81,7 @@ async fn serve_on_the_same_folder_leaves_them_alone_and_shows_them_to_their_owne
     let asking = create(&mut relay, "ask", json!({"question": "Colour?"})).await;
     relay.kill().await;
     let serving = Host::on(folder.folder.clone(), folder.args.clone()).await;
-    let shown = folder.command(&["tasks", "show", &waiting]).await;
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("working"));
+    assert!(folder.tasks(&["show", &waiting]).await.contains("working"));
     // T-40: for another bearer these tasks do not exist.
     let guest = serving.session_of("guest").await;
     assert_eq!(guest.error("tasks/get", json!({"taskId": waiting})).await["code"], -32602);

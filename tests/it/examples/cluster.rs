@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use toolyard_tests::guests::{self, root};
 use toolyard_tests::host::install;
 use toolyard_tests::stateless::Client;
-use toolyard_tests::{Session, eventually, until};
+use toolyard_tests::{Session, eventually, process, until};
 
 /// Time for compiling the tools and for the database's first start.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -129,10 +129,8 @@ impl Running<'_> {
 
     /// Stops the whole example as Ctrl-C does.
     async fn stop(mut self) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id().expect("it runs")).expect("a process id"));
-        kill_process(pid.expect("not zero"), interrupt()).expect("it runs");
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time");
-        assert_eq!(ended.expect("it was started").code(), Some(0));
+        process::signal(&self.child, interrupt());
+        assert_eq!(process::ended(&mut self.child).await.code(), Some(0));
         assert_eq!(self.place.processes(), Vec::<String>::new());
         for port in self.place.ports {
             drop(TcpListener::bind(("127.0.0.1", port)).expect("the port is free again"));

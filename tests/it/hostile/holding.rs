@@ -5,7 +5,8 @@ use crate::console::Sender;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
+use toolyard_tests::site::listen;
 use toolyard_tests::{Host, Session, Setup, eventually, guests, session, until};
 
 const MIB: u64 = 1 << 20;
@@ -90,23 +91,16 @@ async fn requests_without_a_reader_are_bounded() {
 
 /// A server that answers each request with 31 MiB.
 async fn large_answers() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut head = [0; 4096];
-                let _ = stream.read(&mut head).await;
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 31 << 20);
-                let _ = stream.write_all(head.as_bytes()).await;
-                let piece = vec![b'x'; 1 << 20];
-                for _ in 0..31 {
-                    let _ = stream.write_all(&piece).await;
-                }
-            });
+    let answer = |mut stream: TcpStream| async move {
+        let _ = stream.read(&mut [0; 4096]).await;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 31 << 20);
+        let _ = stream.write_all(head.as_bytes()).await;
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..31 {
+            let _ = stream.write_all(&piece).await;
         }
-    });
-    port
+    };
+    listen(answer).await.0
 }
 
 #[tokio::test]
