@@ -102,6 +102,20 @@ impl Definitions {
         validator.iter_errors(value).take(MOST_PROBLEMS).map(complaint).collect()
     }
 
+    /// The definition, in this union, of the messages of this method.
+    pub fn of_method(&self, union: &str, method: &str) -> Option<&str> {
+        let members = self.definitions[union]["anyOf"].as_array()?;
+        let mut names = members.iter().filter_map(|member| member["$ref"].as_str()?.strip_prefix("#/$defs/"));
+        names.find(|name| self.definitions[*name]["properties"]["method"]["const"] == method)
+    }
+
+    /// The definition of the result of a client's request. Never a union: `CreateTaskResult` is in none.
+    pub fn of_result(&self, method: &str) -> Option<String> {
+        let result = format!("{}Result", self.of_method("ClientRequest", method)?.strip_suffix("Request")?);
+        let is_defined = self.definitions.get(&result).is_some();
+        Some(if is_defined { result } else { "EmptyResult".to_owned() })
+    }
+
     fn validator(&self, definition: &str) -> Arc<Validator> {
         // A panic elsewhere leaves the map intact.
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);

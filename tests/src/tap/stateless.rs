@@ -52,14 +52,8 @@ pub(super) fn is_claimed_in(body: &[u8]) -> bool {
 impl Stateless {
     /// Records a request of the client.
     pub fn asked(&mut self, id: &Value, method: &str, params: &Value) {
-        let call = Call {
-            id: id.clone(),
-            method: method.to_owned(),
-            params: params.clone(),
-            progress: None,
-            granted: None,
-            answered: false,
-        };
+        let (method, params) = (method.to_owned(), params.clone());
+        let call = Call { id: id.clone(), method, params, progress: None, granted: None, answered: false };
         self.calls.insert(id.to_string(), call);
     }
 
@@ -125,10 +119,10 @@ impl Call {
     }
 
     fn judge_notification(&mut self, schema: &Schema, method: &str, message: &Value) -> Verdict {
-        let Some(definition) = definitions::of_notification(method) else {
+        let Some(definition) = definitions::of_notification(schema, method) else {
             return Verdict::one(method, "no such message goes from a server to a client".to_owned());
         };
-        let mut problems = definition.problems(schema, message);
+        let mut problems = definition.problems(message);
         let params = &message["params"];
         if self.answered {
             problems.push(format!("26C-3: {method} after the answer"));
@@ -144,7 +138,7 @@ impl Call {
             }
             self.progress = progress;
         }
-        Verdict { taken_for: definition.name.to_owned(), problems }
+        Verdict { taken_for: definition.name, problems }
     }
 
     /// The problems of a message on a listen stream.
@@ -177,17 +171,14 @@ impl Call {
     }
 
     fn judge_result(&self, schema: &Schema, message: &Value, result: &Value) -> Verdict {
-        let Some(definition) = definitions::of_result(&self.method, result) else {
-            let kind = &result["resultType"];
-            return Verdict::one(
-                "a result",
-                format!("26J-4: {} has no result of the type {kind}", self.method),
-            );
+        let Some(definition) = definitions::of_result(schema, &self.method, result) else {
+            let (method, kind) = (&self.method, &result["resultType"]);
+            return Verdict::one("a result", format!("26J-4: {method} has no result of the type {kind}"));
         };
         let mut problems = schema.stateless.problems("JSONRPCResultResponse", message);
-        problems.extend(definition.problems(schema, result));
-        problems.extend(rules::of_any_result(definition.name, result));
-        problems.extend(rules::of_result(schema, definition.name, &self.params, result));
+        problems.extend(definition.problems(result));
+        problems.extend(rules::of_any_result(&definition.name, result));
+        problems.extend(rules::of_result(schema, &definition.name, &self.params, result));
         if self.method == "subscriptions/listen" {
             if self.granted.is_none() {
                 problems.push("26SUB-2: ended before the acknowledgement".to_owned());
@@ -196,6 +187,6 @@ impl Call {
                 problems.push("26SUB-5: the end does not name its subscription".to_owned());
             }
         }
-        Verdict { taken_for: definition.name.to_owned(), problems }
+        Verdict { taken_for: definition.name, problems }
     }
 }

@@ -40,6 +40,17 @@ fn asks(conversation: &mut Conversation, id: i64, method: &str, params: &Value) 
     conversation.from_client(request.to_string().as_bytes());
 }
 
+/// The same object with these members.
+pub(super) fn with(mut object: Value, members: &Value) -> Value {
+    object.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
+    object
+}
+
+pub(super) fn without(mut object: Value, key: &str) -> Value {
+    object.as_object_mut().expect("an object").remove(key);
+    object
+}
+
 fn task() -> Value {
     json!({
         "taskId": "t", "status": "working", "ttl": null,
@@ -52,17 +63,10 @@ fn results_are_judged_by_what_was_asked() {
     let Some(mut conversation) = begun(&json!({})) else { return };
     let call = json!({"name": "wait", "arguments": {}});
     let as_task = json!({"name": "wait", "arguments": {}, "task": {}});
-    let the_task = json!({"taskId": "t"});
-    let without = |mut task: Value, key: &str| {
-        task.as_object_mut().expect("an object").remove(key);
-        task
-    };
-    let with = |mut task: Value, key: &str, value: Value| {
-        task[key] = value;
-        task
-    };
+    let get = json!({"taskId": "t"});
+    let changed = |members: Value| with(task(), &members);
     let plain = json!({"content": []});
-    let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t"}});
+    let related = json!({"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}});
     for (method, params, result, problem) in [
         ("ping", json!({}), json!({}), ""),
         ("ping", json!({}), json!({"resultType": "complete"}), "J-9"),
@@ -71,14 +75,14 @@ fn results_are_judged_by_what_was_asked() {
         ("tools/call", as_task.clone(), json!({"task": task()}), ""),
         ("tools/call", as_task.clone(), plain.clone(), "task"),
         ("tools/call", as_task, json!({"task": without(task(), "ttl")}), "ttl"),
-        ("tasks/get", the_task.clone(), task(), ""),
-        ("tasks/get", the_task.clone(), with(task(), "status", json!("done")), "done"),
-        ("tasks/get", the_task.clone(), with(task(), "_meta", related.clone()), "T-38"),
-        ("tasks/get", the_task.clone(), with(task(), "createdAt", json!("yesterday")), "T-12"),
-        ("tasks/get", the_task.clone(), with(task(), "createdAt", json!("2025-11-25T10:30:00.001Z")), "T-20"),
+        ("tasks/get", get.clone(), task(), ""),
+        ("tasks/get", get.clone(), changed(json!({"status": "done"})), "done"),
+        ("tasks/get", get.clone(), changed(related.clone()), "T-38"),
+        ("tasks/get", get.clone(), changed(json!({"createdAt": "yesterday"})), "T-12"),
+        ("tasks/get", get.clone(), changed(json!({"createdAt": "2025-11-25T10:30:00.001Z"})), "T-20"),
         ("tasks/list", json!({}), json!({"tasks": [task()], "nextCursor": ""}), "N-1"),
-        ("tasks/result", the_task.clone(), plain, "T-26"),
-        ("tasks/result", the_task, json!({"content": [], "_meta": related}), ""),
+        ("tasks/result", get.clone(), plain.clone(), "T-26"),
+        ("tasks/result", get, with(plain, &related), ""),
         ("tools/list", json!({}), json!({"tools": [{"name": "x", "inputSchema": {}}]}), "inputSchema"),
         ("tasks/update", json!({}), json!({}), "tasks/update"),
     ] {
@@ -118,19 +122,16 @@ fn the_host_asks_for_nothing_that_was_not_declared() {
     let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
     let url = json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": "e"});
     let sampling = json!({"messages": [], "maxTokens": 1});
-    let with = |params: &Value, key: &str, value: Value| {
-        let mut params = params.clone();
-        params[key] = value;
-        params
-    };
+    let (as_task, with_tools) =
+        (with(form.clone(), &json!({"task": {}})), with(sampling.clone(), &json!({"tools": []})));
     for (capabilities, method, params, problem) in [
         (json!({"elicitation": {}}), "elicitation/create", form.clone(), ""),
         (json!({}), "elicitation/create", form.clone(), "L-6"),
         (json!({"elicitation": {"url": {}}}), "elicitation/create", form.clone(), "L-6"),
         (json!({"elicitation": {}}), "elicitation/create", url, "L-6"),
-        (json!({"elicitation": {}}), "elicitation/create", with(&form, "task", json!({})), "L-6"),
-        (json!({"sampling": {}}), "sampling/createMessage", sampling.clone(), ""),
-        (json!({"sampling": {}}), "sampling/createMessage", with(&sampling, "tools", json!([])), "L-6"),
+        (json!({"elicitation": {}}), "elicitation/create", as_task, "L-6"),
+        (json!({"sampling": {}}), "sampling/createMessage", sampling, ""),
+        (json!({"sampling": {}}), "sampling/createMessage", with_tools, "L-6"),
         (json!({}), "tools/call", json!({}), "no such message"),
     ] {
         let Some(mut conversation) = begun(&capabilities) else { return };

@@ -106,8 +106,7 @@ mod tests {
         for path in ["/", "/data", "/a/b.c", "/..a", "/with space"] {
             assert!(is_guest_path(path), "{path}");
         }
-        for path in ["", "data", "./data", "/data/", "//", "/a//b", "/a/./b", "/a/..", "/..", "/a\0", "/a\\b"]
-        {
+        for path in "|data|./data|/data/|//|/a//b|/a/./b|/a/..|/..|/a\0|/a\\b".split('|') {
             assert!(!is_guest_path(path), "{path:?}");
         }
         assert!(!is_guest_path(&format!("/{}", "x".repeat(1 << 10))));

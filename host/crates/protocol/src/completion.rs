@@ -95,8 +95,7 @@ mod tests {
 
     #[test]
     fn co_2_a_reference_is_to_a_prompt_or_to_a_template() {
-        let decode =
-            |text: &str| CompleteParams::decode(Some(&RawJson::parse(text.to_owned()).expect("JSON")));
+        let decode = |text: &'static str| CompleteParams::decode(Some(&RawJson::trusted(text)));
         let params = decode(
             r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"x"},
                 "context":{"arguments":{"b":"c"}}}"#,
@@ -108,11 +107,10 @@ mod tests {
         let template =
             decode(r#"{"ref":{"type":"ref/resource","uri":"t://{id}"},"argument":{"name":"id","value":""}}"#);
         assert_eq!(template.expect("fits").reference, Reference::Template { uri: "t://{id}".into() });
-        for wrong in r#"{} {"ref":{"type":"ref/tool","name":"p"},"argument":{"name":"a","value":"x"}}
+        let malformed = r#"{} {"ref":{"type":"ref/tool","name":"p"},"argument":{"name":"a","value":"x"}}
                         {"ref":{"type":"ref/prompt"},"argument":{"name":"a","value":"x"}}
-                        {"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a"}}"#
-            .split_whitespace()
-        {
+                        {"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a"}}"#;
+        for wrong in malformed.split_whitespace() {
             assert_eq!(decode(wrong).expect_err(wrong).code, -32602, "CO-3");
         }
     }

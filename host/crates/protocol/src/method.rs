@@ -272,23 +272,20 @@ mod tests {
     /// T-2, 26J-8: by generation, and by what is offered. 26T-7, 26X-8: no `roots/list`, which a host asks for.
     #[test]
     fn what_is_not_offered_does_not_exist() {
-        let offered = |generation, tasks, offers: Offers| -> Vec<String> {
-            let all = Method::ALL.iter();
-            all.filter(|method| method.is_offered(generation, tasks, || offers))
-                .map(|method| method.to_string())
-                .collect()
+        let offered = |generation, tasks, offers: Offers| -> Vec<&str> {
+            let offered = Method::ALL.iter().filter(|method| method.is_offered(generation, tasks, || offers));
+            offered.map(Method::as_str).collect()
         };
         let least = offered(Generation::Stateless, false, Offers::default());
         assert_eq!(least, ["tools/call", "tools/list", "server/discover", "subscriptions/listen"]);
         let tasks = offered(Generation::Stateless, true, Offers::default());
-        let own = ["tasks/get", "tasks/update", "tasks/cancel"].map(str::to_owned);
+        let own = ["tasks/get", "tasks/update", "tasks/cancel"];
         assert_eq!(tasks, [&least[..2], &own, &least[2..]].concat());
         let least = offered(Generation::Sessions, false, Offers::default());
         assert_eq!(least, ["tools/call", "tools/list", "logging/setLevel", "initialize", "ping"]);
-        let every = offered(Generation::Sessions, true, ALL_OFFERS);
-        assert_eq!(every.len(), 17);
-        let every = offered(Generation::Stateless, true, ALL_OFFERS);
-        assert_eq!(every.len(), 13);
+        let every =
+            [Generation::Sessions, Generation::Stateless].map(|of| offered(of, true, ALL_OFFERS).len());
+        assert_eq!(every, [17, 13]);
         let client_requests = Method::ALL.iter().filter(|method| method.is_client_request());
         assert_eq!(client_requests.count(), 20);
     }

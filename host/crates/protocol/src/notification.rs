@@ -88,13 +88,11 @@ mod tests {
     #[test]
     fn c_5_a_cancellation_without_a_request_is_ignored() {
         let read = |params| cancellation(Some(&RawJson::trusted(params)));
-        let of = |reason: Option<&str>| {
-            Some(Cancellation { request: Id::Number(0), reason: reason.map(str::to_owned) })
-        };
+        let of = |reason| Some(Cancellation { request: Id::Number(0), reason });
         assert_eq!(cancellation(None), None);
         assert_eq!(read("{}"), None);
         assert_eq!(read(r#"{"requestId":0}"#), of(None));
         assert_eq!(read(r#"{"requestId":0,"reason":5}"#), of(None), "a reason of another type is none");
-        assert_eq!(read(r#"{"requestId":0,"reason":"timed out"}"#), of(Some("timed out")));
+        assert_eq!(read(r#"{"requestId":0,"reason":"timed out"}"#), of(Some("timed out".to_owned())));
     }
 }

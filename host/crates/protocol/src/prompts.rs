@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(params.arguments["a"], "1");
         assert!(decode(r#"{"name":"p"}"#).expect("none").arguments.is_empty());
         for wrong in
-            ["{}", r#"{"name":1}"#, r#"{"name":"p","arguments":{"a":1}}"#, r#"{"name":"p","arguments":[]}"#]
+            r#"{} {"name":1} {"name":"p","arguments":{"a":1}} {"name":"p","arguments":[]}"#.split(' ')
         {
             assert_eq!(decode(wrong).expect_err(wrong).code, -32602);
         }
@@ -112,10 +112,8 @@ mod tests {
     fn pr_4_a_missing_required_argument_is_named() {
         let prompt = r#"{"name":"p","arguments":[{"name":"must","required":true},{"name":"may"}]}"#;
         let prompt: PromptDescription = serde_json::from_str(prompt).expect("a prompt");
-        let check = |argument: &str| {
-            decode(&format!(r#"{{"name":"p","arguments":{{"{argument}":""}}}}"#))
-                .expect("fits")
-                .check(&prompt)
+        let check = |name: &str| {
+            decode(&format!(r#"{{"name":"p","arguments":{{"{name}":""}}}}"#)).expect("fits").check(&prompt)
         };
         let error = check("may").expect_err("incomplete");
         assert_eq!(error.code, -32602);

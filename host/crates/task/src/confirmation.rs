@@ -167,21 +167,12 @@ mod tests {
 
     #[test]
     fn a_question_shows_no_text_that_hides_or_reorders() {
-        let (digest, arguments) = (Digest("ab".into()), RawJson::of(&json!({"to": "\u{202e}eu"})));
-        let of = ApprovalObject {
-            task: TaskId(Uuid::nil()),
-            tool: "deploy",
-            digest: &digest,
-            arguments: &arguments,
-        };
-        let terms =
-            ConfirmTerms { message: Some("Deploys to production.".into()), ..ConfirmTerms::default() };
+        let (digest, arguments) = (&Digest("ab".into()), &RawJson::of(&json!({"to": "\u{202e}eu"})));
+        let of = ApprovalObject { task: TaskId(Uuid::nil()), tool: "deploy", digest, arguments };
+        let terms = ConfirmTerms { message: Some("Deploys it.".into()), ..ConfirmTerms::default() };
         let question = of.question(&Approval::asked(&terms, of, 1_000), 1, Timestamp(5));
         let params: Value = question.params.decode().expect("JSON");
         let message = params["message"].as_str().expect("a text");
-        assert!(
-            message.contains("Deploys to production.") && message.contains(r#"{"to":"\u{202e}eu"}"#),
-            "{message}"
-        );
+        assert!(message.contains("Deploys it.") && message.contains(r#"{"to":"\u{202e}eu"}"#), "{message}");
     }
 }

@@ -177,10 +177,8 @@ mod tests {
 
     #[test]
     fn each_name_of_the_audit_log_stands_for_its_owners_alone() {
-        let subject = |issuer: &str, subject: &str| Owner::Subject {
-            issuer: issuer.to_owned(),
-            subject: subject.to_owned(),
-        };
+        let subject =
+            |issuer: &str, subject: &str| Owner::Subject { issuer: issuer.into(), subject: subject.into() };
         let owners = [
             Owner::Local,
             Owner::Anyone,

@@ -182,12 +182,7 @@ mod tests {
             received: 7,
             first_byte: Some(Duration::from_micros(1_250)),
         };
-        let failed = HttpRequest {
-            status: None,
-            error: Some("connection-refused"),
-            first_byte: None,
-            ..request.clone()
-        };
+        let failed = HttpRequest { status: None, error: Some("dns"), first_byte: None, ..request.clone() };
         let peer = "192.0.2.7:9".to_owned();
         for (what, expected) in [
             (
@@ -196,7 +191,7 @@ mod tests {
             ),
             (
                 HostAction::Http(failed),
-                r#""kind":"http","took_ms":3.5,"method":"GET","scheme":"http","host":"a.example","port":80,"error":"connection-refused","sent":0,"received":7"#,
+                r#""kind":"http","took_ms":3.5,"method":"GET","scheme":"http","host":"a.example","port":80,"error":"dns","sent":0,"received":7"#,
             ),
             (
                 HostAction::Socket { protocol: "udp", peer, is_allowed: false },
@@ -207,10 +202,7 @@ mod tests {
                 HostAction::Question { count: 2, is_answered: true },
                 r#""kind":"question","took_ms":3.5,"questions":2,"answered":true"#,
             ),
-            (
-                HostAction::Permission { is_given: false },
-                r#""kind":"permission","took_ms":3.5,"given":false"#,
-            ),
+            (HostAction::Permission { is_given: true }, r#""kind":"permission","took_ms":3.5,"given":true"#),
         ] {
             assert_eq!(written(what), format!("{{{expected}}}"));
         }

@@ -176,12 +176,8 @@ mod tests {
             AccessRequest::host("HTTPS", "Example.COM", 443).key(),
             AccessRequest::host("https", "example.com", 443).key()
         );
-        let otherwise = AccessRequest::Folder {
-            guest: "/a".into(),
-            path: "/b".into(),
-            named: "y".into(),
-            access: Access::Read,
-        };
+        let (guest, path, named) = ("/a".into(), "/b".into(), "y".into());
+        let otherwise = AccessRequest::Folder { guest, path, named, access: Access::Read };
         assert_eq!(otherwise.key(), all[0].key(), "spelled otherwise in the manifest");
     }
 

@@ -64,8 +64,7 @@ mod tests {
 
     #[test]
     fn t_42_a_rate_is_a_number_and_a_unit() {
-        for (text, shown) in [("10/s", "10/s"), (" 600 / min ", "600/min"), ("4294967295/h", "4294967295/h")]
-        {
+        for (text, shown) in [("10/s", "10/s"), (" 6 / min ", "6/min"), ("4294967295/h", "4294967295/h")] {
             assert_eq!(text.parse::<Rate>().expect(text).to_string(), shown);
         }
         for text in ["", "10", "/s", "0/s", "-1/s", "1.5/s", "10/m", "10/sec", "10/s/s", "4294967296/h"] {

@@ -473,11 +473,8 @@ mod tests {
             let said = NewEvent::progress(1, &progress(text));
             assert!(said.body.as_bytes().len() <= MAX_EVENT && said.body.as_str().contains('…'));
         }
-        let data = RawJson::of(&"short");
-        assert_eq!(
-            NewEvent::log(1, LogLevel::Info, None, &data).body.as_str(),
-            r#"{"level":"info","data":"short"}"#
-        );
+        let short = NewEvent::log(1, LogLevel::Info, None, &RawJson::of(&"short"));
+        assert_eq!(short.body.as_str(), r#"{"level":"info","data":"short"}"#);
     }
 
     #[test]
@@ -492,9 +489,6 @@ mod tests {
         assert_eq!(cut(&left, 800), Some(Cut { from: 21, to: 100 }));
         assert_eq!(cut(&[], 800), None);
         assert_eq!(cut(&[(1, EventKind::Log, 10)], 800), None);
-        assert_eq!(
-            cut(&[(1, EventKind::Log, 900), (2, EventKind::Log, 900)], 800),
-            Some(Cut { from: 1, to: 2 })
-        );
+        assert_eq!(cut(&[1, 2].map(|seq| (seq, EventKind::Log, 900)), 800), Some(Cut { from: 1, to: 2 }));
     }
 }

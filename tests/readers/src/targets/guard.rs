@@ -36,10 +36,8 @@ pub(super) fn check(data: &[u8]) {
         let named = target.as_ref().map_or_else(|| hosts[0], |target| target.as_str().as_bytes());
         assert!(is_here(named) || is_at(named, "named.example"), "{:?}", String::from_utf8_lossy(named));
         for origin in &origins {
-            let page = page(origin).is_some_and(is_here)
-                || origin.eq_ignore_ascii_case(b"https://page.example")
-                || origin.eq_ignore_ascii_case(b"https://page.example:443");
-            assert!(page || is_spelled_otherwise(origin), "{:?}", String::from_utf8_lossy(origin));
+            let is_page = page(origin).is_some_and(is_here) || is_named(origin);
+            assert!(is_page, "{:?}", String::from_utf8_lossy(origin));
         }
     }
     if AllowedNames::default().check(target.as_ref(), &headers).is_err() {
@@ -62,10 +60,11 @@ fn page(origin: &[u8]) -> Option<&[u8]> {
 }
 
 /// The default port may be given explicitly, with leading zeros.
-fn is_spelled_otherwise(origin: &[u8]) -> bool {
-    let rest = origin.strip_prefix(b"https://").unwrap_or_default().to_ascii_lowercase();
-    let port = rest.strip_prefix(b"page.example:").and_then(|port| std::str::from_utf8(port).ok());
-    port.and_then(|port| port.parse::<u16>().ok()) == Some(443)
+fn is_named(origin: &[u8]) -> bool {
+    let origin = origin.to_ascii_lowercase();
+    let port =
+        origin.strip_prefix(b"https://page.example:").map(|port| std::str::from_utf8(port).map(str::parse));
+    origin == b"https://page.example" || matches!(port, Some(Ok(Ok(443_u16))))
 }
 
 /// One of three names, optionally with a port, and nothing else.

@@ -54,9 +54,7 @@ pub(super) fn check(data: &[u8]) {
             assert!(authority.may_show_any(&principal, object.kind()));
         }
         let steps = authority.explain(&principal, object, Some(&arguments));
-        assert!(
-            steps.iter().rev().skip(1).all(|step| step.miss.is_some()),
-            "a rule that decides is the last"
-        );
+        let is_last = steps.iter().rev().skip(1).all(|step| step.miss.is_some());
+        assert!(is_last, "a rule that decides is the last");
     }
 }

@@ -6,7 +6,6 @@
 
 use super::well_formed;
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolyard_protocol::question::Kind;
 use toolyard_protocol::stateless::claim::{ClaimedParams, VersionClaim, claim};
@@ -125,15 +124,16 @@ fn result(result: &RawJson) {
     let made = complete(result, &server);
     let cached = complete_cached(result, &server, &Cache { ttl_ms: 7, public: false });
     let inner = inner_complete(result);
+    // A strict reader refuses a name that occurs twice, however it is escaped.
     for made in [&made, &cached, &inner] {
-        well_formed(made);
-        assert_eq!(count(made.as_str(), "resultType"), 1, "{made:?}");
+        assert!(RawJson::parse(made.bytes()).is_ok(), "{made:?}");
     }
-    assert_eq!(count(made.as_str(), "_meta"), 1, "{made:?}");
-    assert_eq!((count(cached.as_str(), "ttlMs"), count(cached.as_str(), "cacheScope")), (1, 1));
-    // A name with half a surrogate pair is valid JSON, but not text.
-    let Ok(mut expected) = result.decode::<Map<String, Value>>() else { return };
-    let Ok(mut made) = made.decode::<Map<String, Value>>() else { panic!("as readable as before") };
+    let members = |json: &RawJson| json.decode::<Map<String, Value>>();
+    // Another reader takes one level of nesting less.
+    let Ok(mut expected) = members(result) else { return };
+    let [mut made, cached, inner] = [made, cached, inner].map(|made| members(&made).expect("as readable"));
+    assert_eq!((&cached["ttlMs"], &cached["cacheScope"]), (&7.into(), &"private".into()));
+    assert!([&cached, &inner].iter().all(|made| made["resultType"] == "complete"));
     assert_eq!(made.remove("resultType"), Some("complete".into()));
     expected.remove("resultType");
     let mut meta = made.remove("_meta").expect("`_meta` is there");
@@ -151,25 +151,4 @@ fn questions(params: &RawJson) {
     let all = [Kind::Form, Kind::Url, Kind::Sampling, Kind::Roots];
     let made = input_requests(all.iter().map(|kind| ("k\"", *kind, params)));
     well_formed(&made);
-}
-
-/// How often an object has this name, however it is escaped.
-fn count(object: &str, name: &str) -> usize {
-    struct Names<'a>(&'a str);
-    impl<'de> serde::de::Visitor<'de> for Names<'_> {
-        type Value = usize;
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<usize, A::Error> {
-            let mut count = 0;
-            while let Some((key, _)) = map.next_entry::<&RawValue, serde::de::IgnoredAny>()? {
-                count +=
-                    usize::from(serde_json::from_str::<String>(key.get()).is_ok_and(|key| key == self.0));
-            }
-            Ok(count)
-        }
-    }
-    use serde::Deserializer as _;
-    serde_json::Deserializer::from_str(object).deserialize_map(Names(name)).expect("an object")
 }

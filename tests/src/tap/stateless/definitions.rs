@@ -1,76 +1,48 @@
 //! The schema and the definition for a message without a session.
 
-use crate::schema::Schema;
+use crate::schema::{Definitions, Schema};
 use serde_json::Value;
 
-/// The schema of a definition.
-#[derive(Clone, Copy)]
-enum From {
-    Core,
-    Tasks,
-}
-
-/// A definition.
-#[derive(Clone, Copy)]
-pub(super) struct Definition {
+/// A definition, and the schema that has it.
+pub(super) struct Definition<'a> {
+    schema: &'a Definitions,
     /// Its name.
-    pub name: &'static str,
-    from: From,
+    pub name: String,
 }
 
-impl Definition {
+impl<'a> Definition<'a> {
+    fn new(schema: &'a Definitions, name: &str) -> Self {
+        Self { schema, name: name.to_owned() }
+    }
+
     /// The problems of `value` as an instance of this definition.
-    pub fn problems(self, schema: &Schema, value: &Value) -> Vec<String> {
-        match self.from {
-            From::Core => schema.stateless.problems(self.name, value),
-            From::Tasks => schema.tasks.problems(self.name, value),
-        }
+    pub fn problems(&self, value: &Value) -> Vec<String> {
+        self.schema.problems(&self.name, value)
     }
 }
 
-const fn core(name: &'static str) -> Definition {
-    Definition { name, from: From::Core }
-}
-
-const fn tasks(name: &'static str) -> Definition {
-    Definition { name, from: From::Tasks }
-}
-
 /// The definition of a notification that a server may send.
-pub(super) fn of_notification(method: &str) -> Option<Definition> {
+pub(super) fn of_notification<'a>(schema: &'a Schema, method: &str) -> Option<Definition<'a>> {
     Some(match method {
-        "notifications/progress" => core("ProgressNotification"),
-        "notifications/message" => core("LoggingMessageNotification"),
-        "notifications/subscriptions/acknowledged" => core("SubscriptionsAcknowledgedNotification"),
-        "notifications/tools/list_changed" => core("ToolListChangedNotification"),
-        "notifications/prompts/list_changed" => core("PromptListChangedNotification"),
-        "notifications/resources/list_changed" => core("ResourceListChangedNotification"),
-        "notifications/resources/updated" => core("ResourceUpdatedNotification"),
-        "notifications/tasks" => tasks("TaskStatusNotification"),
-        _ => return None,
+        "notifications/tasks" => Definition::new(&schema.tasks, "TaskStatusNotification"),
+        _ => Definition::new(&schema.stateless, schema.stateless.of_method("ServerNotification", method)?),
     })
 }
 
 /// The definition for this result of a request of this method (26J-4).
-pub(super) fn of_result(method: &str, result: &Value) -> Option<Definition> {
+pub(super) fn of_result<'a>(schema: &'a Schema, method: &str, result: &Value) -> Option<Definition<'a>> {
+    let Schema { stateless, tasks, .. } = schema;
     Some(match (result["resultType"].as_str()?, method) {
         // 26M-1: for no other method.
-        ("input_required", "tools/call" | "prompts/get" | "resources/read") => core("InputRequiredResult"),
+        ("input_required", "tools/call" | "prompts/get" | "resources/read") => {
+            Definition::new(stateless, "InputRequiredResult")
+        }
         // 26T-9: for no other method.
-        ("task", "tools/call") => tasks("CreateTaskResult"),
-        ("complete", "server/discover") => core("DiscoverResult"),
-        ("complete", "tools/list") => core("ListToolsResult"),
-        ("complete", "tools/call") => core("CallToolResult"),
-        ("complete", "resources/list") => core("ListResourcesResult"),
-        ("complete", "resources/templates/list") => core("ListResourceTemplatesResult"),
-        ("complete", "resources/read") => core("ReadResourceResult"),
-        ("complete", "prompts/list") => core("ListPromptsResult"),
-        ("complete", "prompts/get") => core("GetPromptResult"),
-        ("complete", "completion/complete") => core("CompleteResult"),
-        ("complete", "subscriptions/listen") => core("SubscriptionsListenResult"),
-        ("complete", "tasks/get") => tasks("GetTaskResult"),
-        ("complete", "tasks/update") => tasks("UpdateTaskResult"),
-        ("complete", "tasks/cancel") => tasks("CancelTaskResult"),
+        ("task", "tools/call") => Definition::new(tasks, "CreateTaskResult"),
+        ("complete", "tasks/get") => Definition::new(tasks, "GetTaskResult"),
+        ("complete", "tasks/update") => Definition::new(tasks, "UpdateTaskResult"),
+        ("complete", "tasks/cancel") => Definition::new(tasks, "CancelTaskResult"),
+        ("complete", _) => Definition::new(stateless, &stateless.of_result(method)?),
         _ => return None,
     })
 }

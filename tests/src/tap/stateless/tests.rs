@@ -3,7 +3,7 @@
 use crate::schema::Schema;
 use crate::stateless::{TASKS, VERSION, enveloped, everything, key, tasks};
 use crate::tap::Conversation;
-use crate::tap::tests::found;
+use crate::tap::tests::{found, with, without};
 use serde_json::{Value, json};
 
 /// A conversation with this request, under the id 7; `None` if there is no schema.
@@ -17,19 +17,14 @@ fn asked(method: &str, params: &Value, capabilities: &Value) -> Option<Conversat
 
 /// A valid result of this type, with these members.
 fn result(kind: &str, members: Value) -> Value {
-    let mut result =
-        json!({"resultType": kind, "_meta": {key::SERVER: {"name": "toolyard", "version": "1"}}});
-    result.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
-    result
+    let meta = json!({key::SERVER: {"name": "toolyard", "version": "1"}});
+    with(json!({"resultType": kind, "_meta": meta}), &members)
 }
 
 fn task(status: &str, members: Value) -> Value {
-    let mut task = json!({
-        "taskId": "t", "status": status, "ttlMs": null, "pollIntervalMs": 1000,
-        "createdAt": "2026-08-01T10:30:00.000Z", "lastUpdatedAt": "2026-08-01T10:30:00.000Z",
-    });
-    task.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
-    task
+    let time = "2026-08-01T10:30:00.000Z";
+    let task = json!({"taskId": "t", "status": status, "createdAt": time, "lastUpdatedAt": time});
+    with(with(task, &json!({"ttlMs": null, "pollIntervalMs": 1000})), &members)
 }
 
 fn form() -> Value {
@@ -38,13 +33,8 @@ fn form() -> Value {
     }}})
 }
 
-fn with(mut value: Value, pointer: &str, key: &str, member: Value) -> Value {
+fn at(pointer: &str, mut value: Value, key: &str, member: Value) -> Value {
     value.pointer_mut(pointer).expect("it is there")[key] = member;
-    value
-}
-
-fn without(mut value: Value, key: &str) -> Value {
-    value.as_object_mut().expect("an object").remove(key);
     value
 }
 
@@ -63,8 +53,8 @@ fn results_are_judged_by_what_was_asked() {
         "mode": "url", "message": "?", "url": "https://a.example/",
     }}});
     let executed = json!([{"name": "x", "inputSchema": {"type": "object"}, "execution": {}}]);
-    let with_tasks = with(discovery.clone(), "/capabilities", "tasks", json!({}));
-    let with_version = with(discovery, "", "supportedVersions", json!(["2025-11-25"]));
+    let with_tasks = at("/capabilities", discovery.clone(), "tasks", json!({}));
+    let with_version = at("", discovery, "supportedVersions", json!(["2025-11-25"]));
     let reserved = json!({"error": {"code": -32002, "message": "x"}});
     let asks = |requests: Value| result("input_required", json!({"inputRequests": requests}));
     for (method, params, result, problem) in [
@@ -77,13 +67,13 @@ fn results_are_judged_by_what_was_asked() {
         ("tools/call", &call, result("task", task("completed", json!({"result": inlined}))), "26T-9"),
         ("tools/call", &call, result("task", task("working", json!({"createdAt": "2027"}))), "T-12"),
         ("tools/call", &call, asks(form()), ""),
-        ("tools/call", &call, asks(with(url, "/q/params", "elicitationId", json!("e"))), "26M-8"),
-        ("tools/call", &call, asks(with(form(), "/q", "id", json!(1))), "26M-2"),
-        ("tools/call", &call, with(asks(form()), "", "ttlMs", json!(1)), "26C-5"),
+        ("tools/call", &call, asks(at("/q/params", url, "elicitationId", json!("e"))), "26M-8"),
+        ("tools/call", &call, asks(at("/q", form(), "id", json!(1))), "26M-2"),
+        ("tools/call", &call, at("", asks(form()), "ttlMs", json!(1)), "26C-5"),
         ("tools/call", &call, result("input_required", json!({})), "26M-2"),
         ("tools/list", &json!({}), result("task", task("working", json!({}))), "26J-4"),
         ("tools/list", &json!({}), result("complete", without(cached.clone(), "ttlMs")), "ttlMs"),
-        ("tools/list", &json!({}), result("complete", with(cached, "", "tools", executed)), "26TL-1"),
+        ("tools/list", &json!({}), result("complete", at("", cached, "tools", executed)), "26TL-1"),
         ("server/discover", &json!({}), result("complete", with_tasks), "26D-2"),
         ("server/discover", &json!({}), result("complete", with_version), "26D-4"),
         ("tasks/get", &get, result("complete", task("working", json!({"taskId": "u"}))), "26T-14"),
@@ -107,19 +97,13 @@ fn a_client_gets_only_what_its_own_request_declared() {
     let call = json!({"name": "wait", "arguments": {}});
     let get = json!({"taskId": "t"});
     let asks = json!({"inputRequests": form()});
-    let form_only = json!({"elicitation": {}});
+    let (form_only, url_only) = (json!({"elicitation": {}}), json!({"elicitation": {"url": {}}}));
     for (method, params, capabilities, result, problem) in [
         ("tools/call", &call, json!({}), result("task", task("working", json!({}))), "26T-2"),
         ("tools/call", &call, json!({"tasks": {}}), result("task", task("working", json!({}))), "26T-2"),
         ("tools/call", &call, form_only.clone(), result("input_required", asks.clone()), ""),
         ("tools/call", &call, tasks(), result("input_required", asks.clone()), "26M-3"),
-        (
-            "tools/call",
-            &call,
-            json!({"elicitation": {"url": {}}}),
-            result("input_required", asks.clone()),
-            "26M-3",
-        ),
+        ("tools/call", &call, url_only, result("input_required", asks.clone()), "26M-3"),
         ("tasks/get", &get, tasks(), result("complete", task("input_required", asks.clone())), "26M-3"),
         ("tasks/get", &get, form_only, result("complete", task("input_required", asks)), ""),
     ] {
@@ -145,9 +129,7 @@ fn errors_have_the_codes_and_the_statuses_of_the_revision() {
         (Some(200), -32002, None, "26J-7"),
     ] {
         let Some(mut conversation) = asked("tools/list", &json!({}), &json!({})) else { return };
-        if let Some(status) = status {
-            conversation.under(status);
-        }
+        status.into_iter().for_each(|status| conversation.under(status));
         let mut error = json!({"code": code, "message": "no"});
         if let Some(data) = data {
             error["data"] = data.clone();
@@ -212,7 +194,7 @@ fn a_stream_for_listening_carries_what_it_was_granted_and_nothing_else() {
     let granting =
         |granted: Value| told("subscriptions/acknowledged", json!(7), json!({"notifications": granted}));
     let end = |subscription: Value| {
-        let end = with(result("complete", json!({})), "/_meta", key::SUBSCRIPTION, subscription);
+        let end = at("/_meta", result("complete", json!({})), key::SUBSCRIPTION, subscription);
         json!({"jsonrpc": "2.0", "id": 7, "result": end})
     };
     for (granted, problem) in [
@@ -254,11 +236,10 @@ fn both_kinds_share_a_pipe_and_each_message_is_judged_by_its_own_request() {
         "serverInfo": {"name": "toolyard", "version": "1"},
     }});
     found(&mut conversation, &initialized, "");
-    let list = |id: i64, params: Value| {
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params}).to_string()
-    };
-    conversation.from_client(list(1, json!({})).as_bytes());
-    conversation.from_client(list(2, enveloped(json!({}), &json!({}))).as_bytes());
+    for (id, params) in [(1, json!({})), (2, enveloped(json!({}), &json!({})))] {
+        let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params});
+        conversation.from_client(list.to_string().as_bytes());
+    }
     let cached = result("complete", json!({"tools": [], "ttlMs": 0, "cacheScope": "public"}));
     let answer = |id: i64, result: &Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     found(&mut conversation, &answer(1, &cached), "J-9");

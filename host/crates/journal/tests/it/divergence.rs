@@ -80,6 +80,7 @@ fn between(
 
 #[test]
 fn a_divergence_says_what_was_recorded_and_what_happens_now() {
+    let clock = |run: &mut Recorder| _ = run.clock(BASE);
     let request = |run: &mut Recorder| {
         run.request(1, "POST", "https://api.example.com/orders").expect("recorded");
     };
@@ -90,20 +91,17 @@ fn a_divergence_says_what_was_recorded_and_what_happens_now() {
         between(request, |run| run.clock(BASE).map(drop)),
         between(request, |run| run.ask(1, &[SIZE]).map(drop)),
         between(|run| _ = run.ask(1, &[SIZE]), |run| run.ask(2, &[SIZE]).map(drop)),
-        between(|run| _ = run.clock(BASE), |run| run.poll(3).map(drop)),
+        between(clock, |run| run.poll(3).map(drop)),
         between(|run| _ = run.sleep(5, BASE), |run| run.call("call-info", 0).map(drop)),
         between(|run| _ = run.end(&[0xab; 32]), |run| run.ready().map(drop)),
         between(|run| _ = run.end(&[0xab; 32]), |run| run.end(&[0xcd; 32]).map(drop)),
         between(|run| run.record_poll(2, &[]).expect("recorded"), |run| run.answer().map(drop)),
         between(request, |run| Err(run.diverge("a trap: unreachable\u{1b}[2J".to_owned()))),
         // A call with other arguments, before its guest begins.
-        between(
-            |run| _ = run.clock(BASE),
-            |run| run.check_arguments(begin().arguments).and_then(|()| run.check_arguments(1)),
-        ),
+        between(clock, |run| run.check_arguments(begin().arguments).and_then(|()| run.check_arguments(1))),
         // Fewer repetitions than were recorded.
         between(
-            |run| (0..3).for_each(|_| _ = run.clock(BASE)),
+            |run| (0..3).for_each(|_| clock(run)),
             |run| run.clock(BASE).and_then(|_| run.ready().map(drop)),
         ),
         // After the recorded end, nothing becomes live.

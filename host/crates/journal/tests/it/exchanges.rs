@@ -9,20 +9,15 @@ fn responses_are_found_by_number_whenever_they_came() {
     for place in 1..=3 {
         assert_eq!(run.request(7, "GET", &format!("https://a/{place}")), Ok(Exchange::Live(place)));
     }
-    let failed =
-        Response { request_body: 0, outcome: ResponseOutcome::Error("connection-refused".to_owned()) };
+    let failed = Response { request_body: 0, outcome: ResponseOutcome::Error("dns".to_owned()) };
     run.record_response(3, &failed).expect("recorded");
     run.record_response(1, &text_body("one")).expect("recorded");
     let chunk = run.take_chunk(0, 0).expect("a chunk");
     let mut again = load(std::slice::from_ref(&chunk));
     assert_eq!(again.request(7, "GET", "https://a/1"), Ok(Exchange::Past(1)));
     assert_eq!(again.response(1), Ok(Some(text_body("one"))));
-    assert_eq!(again.response(2), Ok(None));
     assert_eq!(again.response(3), Ok(Some(failed)));
-    assert_eq!(
-        (again.response(0), again.response(4), again.response(u32::MAX)),
-        (Ok(None), Ok(None), Ok(None))
-    );
+    assert_eq!([0, 2, 4, u32::MAX].map(|number| again.response(number)), [(); 4].map(|()| Ok(None)));
     let Ok(Some(Response { outcome: ResponseOutcome::Complete { body, .. }, .. })) = again.response(1) else {
         panic!("a response")
     };
@@ -44,10 +39,8 @@ fn requests_without_a_response_are_in_doubt() {
         again.request(7, "POST", &format!("https://a/{place}")).expect("the same");
     }
     assert!(again.is_live());
-    assert_eq!(
-        [1, 2, 3].map(|number| again.response(number).expect("a journal").is_some()),
-        [false, true, false]
-    );
+    let has_response = [1, 2, 3].map(|number| again.response(number).expect("a journal").is_some());
+    assert_eq!(has_response, [false, true, false]);
     again.record_doubt(3, DoubtDecision::Resend, DecidedBy::Person("ann")).expect("recorded");
     again.record_response(1, &text_body("one")).expect("recorded");
     let second = again.take_chunk(0, 0).expect("a chunk");
@@ -97,10 +90,7 @@ fn another_body_of_a_request_diverges_at_the_request() {
     assert_eq!(again.check_body(2, 9), Ok(()), "without a response nothing can be compared");
     let error = again.check_body(1, 8).expect_err("another body");
     let RecordError::Diverged(divergence) = &error else { panic!("{error:?}") };
-    assert_eq!(
-        (divergence.entry, divergence.now.as_str()),
-        (2, "request 1 POST https://a/ with another body")
-    );
+    assert_eq!((divergence.entry, &*divergence.now), (2, "request 1 POST https://a/ with another body"));
     assert_eq!(again.ready(), Err(error));
 }
 

@@ -19,11 +19,14 @@ pub fn hex(bytes: &[u8]) -> String {
 
 const QUESTION: QuestionName<'static> = QuestionName { key: "size", method: "roots/list" };
 
+/// A checksum whose bytes are 01020304.
+const SUM: u32 = 0x0403_0201;
+
 /// One entry of each kind, with the bytes of its frame.
 fn golden() -> [(Entry<'static>, &'static str); 18] {
     let response = |outcome| Entry::Response {
         number: 1,
-        response: Cow::Owned(Response { request_body: 0x0403_0201, outcome }),
+        response: Cow::Owned(Response { request_body: SUM, outcome }),
     };
     let headers = vec![(Bytes::from_static(b"a"), Bytes::from_static(b"bc"))];
     let complete = ResponseOutcome::Complete { status: 201, headers, body: Bytes::from_static(b"{}") };
@@ -35,21 +38,17 @@ fn golden() -> [(Entry<'static>, &'static str); 18] {
         (Entry::Poll { len: 3, ready: Cow::Borrowed(&[2, 0]), times: 1 }, "03050301020200"),
         (Entry::Ready { is_ready: true, times: 2 }, "04020102"),
         (
-            Entry::Call {
-                function: "call-info",
-                arguments: 0x0403_0201,
-                result: Bytes::from_static(b"null"),
-            },
+            Entry::Call { function: "call-info", arguments: SUM, result: Bytes::from_static(b"null") },
             "05120963616c6c2d696e666f010203046e756c6c",
         ),
         (
-            Entry::Ask { arguments: 0x0403_0201, questions: vec![QUESTION] },
+            Entry::Ask { arguments: SUM, questions: vec![QUESTION] },
             "061501020304010473697a650a726f6f74732f6c697374",
         ),
         (Entry::Answer(Bytes::from_static(b"[]")), "07025b5d"),
         (Entry::Sleep { duration_ms: 1, until_ms: 1_764_000_000_000 }, "08070180d0dfb4ab33"),
         (
-            Entry::Request { number: 1, head: 0x0403_0201, method: "GET", uri: "https://a/" },
+            Entry::Request { number: 1, head: SUM, method: "GET", uri: "https://a/" },
             "09130101020304034745546874747073 3a2f2f612f",
         ),
         (Entry::Ended([0xab; 32]), "0f20abababababababababababababababababababababababababababababababab"),
@@ -204,10 +203,8 @@ fn entries_at_the_wrong_place_are_corrupt() {
     order(&[first(), request(1), key.clone(), key]);
     order(&[first(), Entry::Ended([0; 32]), request(1)]);
     assert_eq!(load(&[first(), request(1), response, Entry::Ended([0; 32])]), Ok(()));
-    assert_eq!(
-        Recorder::load([], 1).map(drop).expect_err("empty").fault,
-        Fault::Order("the journal has no entry `begin`")
-    );
+    let empty = Recorder::load([], 1).map(drop).expect_err("empty").fault;
+    assert_eq!(empty, Fault::Order("the journal has no entry `begin`"));
 }
 
 #[test]

@@ -21,9 +21,11 @@ fn chunks() -> Vec<Chunk> {
     let later = 183_600_000;
     let question = QuestionName { key: "size", method: "elicitation/create" };
     let answers = Bytes::from_static(br#"{"size":{"action":"accept","content":{"size":"L"}}}"#);
+    let (decision, by) = (DoubtDecision::Resend, DecidedBy::Person("ann\u{202e}"));
     let failed = Response { request_body: 0, outcome: ResponseOutcome::Error("dns".to_owned()) };
     let request = |number, uri| Entry::Request { number, head: 0, method: "POST", uri };
     let response = |number, response| Entry::Response { number, response: Cow::Owned(response) };
+    let poll = |ready: &'static [u32], times| Entry::Poll { len: 1, ready: Cow::Borrowed(ready), times };
     vec![
         chunk(
             5,
@@ -34,32 +36,18 @@ fn chunks() -> Vec<Chunk> {
             ],
         ),
         chunk(later + 5, &[Entry::Answer(answers)]),
-        chunk(
-            later + 9,
-            &[
-                request(1, "https://api.example.com/orders"),
-                Entry::Poll { len: 1, ready: Cow::Borrowed(&[]), times: 3 },
-            ],
-        ),
+        chunk(later + 9, &[request(1, "https://api.example.com/orders"), poll(&[], 3)]),
         chunk(
             later + 3_109,
             &[
                 response(1, text_body("hello")),
-                Entry::Poll { len: 1, ready: Cow::Borrowed(&[0]), times: 1 },
+                poll(&[0], 1),
                 request(2, "https://a/\u{1b}[2J\n"),
                 Entry::Key { number: 2, key: "019a:2" },
-                Entry::Doubt {
-                    number: 2,
-                    decision: DoubtDecision::Resend,
-                    by: DecidedBy::Person("ann\u{202e}"),
-                },
+                Entry::Doubt { number: 2, decision, by },
                 response(2, failed),
                 Entry::Ready { is_ready: true, times: 1 },
-                Entry::Call {
-                    function: "call-info",
-                    arguments: 2,
-                    result: Bytes::from_static(b"{\"attempt\":1}"),
-                },
+                Entry::Call { function: "call-info", arguments: 2, result: "{\"attempt\":1}".into() },
                 Entry::Sleep { duration_ms: 90_000, until_ms: BASE + 90_000 },
                 Entry::Ended([0xab; 32]),
             ],
@@ -125,18 +113,15 @@ fn the_json_form_is_one_object_an_entry() {
     let text = summary[0].to_string();
     assert!(!text.contains(&"07".repeat(32)), "the seed is the guest's alone");
     let full = of(Detail::Full);
-    assert_eq!(
-        (&full[6]["body"], &full[6]["headers"]),
-        (&json!("hello"), &json!([["content-type", "text/plain"]]))
-    );
+    assert_eq!(full[6]["body"], "hello");
+    assert_eq!(full[6]["headers"], json!([["content-type", "text/plain"]]));
     assert_eq!(full[13]["result"], json!({"attempt": 1}));
     assert_eq!(full[3]["answers"]["size"]["action"], "accept");
 }
 
 #[test]
 fn bodies_that_are_not_text_are_base64() {
-    let outcome =
-        ResponseOutcome::Complete { status: 200, headers: vec![], body: Bytes::from_static(&[0xff]) };
+    let outcome = ResponseOutcome::Complete { status: 200, headers: vec![], body: vec![0xff].into() };
     let response = Response { request_body: 0, outcome };
     let chunk = chunk(0, &[Entry::Response { number: 1, response: Cow::Owned(response) }]);
     let (lines, _) = History::after(Detail::Full, 3, 20).read(&chunk);

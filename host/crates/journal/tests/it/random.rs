@@ -13,14 +13,9 @@ fn first(mut generator: impl rand::Rng) -> String {
 fn the_streams_of_a_seed_never_change() {
     // Computed by another implementation of ChaCha20.
     let seed = Seed(std::array::from_fn(|place| place as u8));
-    assert_eq!(
-        first(secure_random(&seed)),
-        "39fd2b7dd9c5196a8dbd0377b8dc4a498a35d86fbcde6accb2cc7d4cd8ea2492"
-    );
-    assert_eq!(
-        first(insecure_random(&seed)),
-        "2fa4f10250808e89a25231e50fdf6ee071c65f21ef9eee784c3f2d89061ae895"
-    );
+    let (secure, insecure) = (first(secure_random(&seed)), first(insecure_random(&seed)));
+    assert_eq!(secure, "39fd2b7dd9c5196a8dbd0377b8dc4a498a35d86fbcde6accb2cc7d4cd8ea2492");
+    assert_eq!(insecure, "2fa4f10250808e89a25231e50fdf6ee071c65f21ef9eee784c3f2d89061ae895");
     assert_eq!(insecure_seed(&seed), 0x0684_3ecf_99a4_c34a_17d8_654c_d175_b254);
 }
 

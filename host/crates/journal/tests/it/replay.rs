@@ -2,7 +2,8 @@
 
 use crate::script::{BASE, Observation, Run, World, again, frames, journal, load, recorded, recorder, steps};
 use proptest::prelude::*;
-use toolyard_journal::{Chunk, Source};
+use std::num::NonZeroU32;
+use toolyard_journal::{Begin, Chunk, Recorder, Source};
 
 fn texts(seen: &[Observation]) -> Vec<String> {
     seen.iter().map(|observed| observed.text.clone()).collect()
@@ -68,11 +69,8 @@ fn time_never_goes_back_on_a_host_whose_clock_is_behind() {
 
 #[test]
 fn readings_are_rounded_down_to_the_step() {
-    let begin = toolyard_journal::Begin {
-        clock_step: std::num::NonZeroU32::new(10).expect("not zero"),
-        ..crate::script::begin()
-    };
-    let mut recorder = toolyard_journal::Recorder::new(begin, 1 << 20).expect("a recorder");
+    let begin = Begin { clock_step: NonZeroU32::new(10).expect("not zero"), ..crate::script::begin() };
+    let mut recorder = Recorder::new(begin, 1 << 20).expect("a recorder");
     assert_eq!(recorder.clock(BASE + 19), Ok(BASE + 10));
     assert_eq!(recorder.clock(BASE + 20), Ok(BASE + 20));
 }

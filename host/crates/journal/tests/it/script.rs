@@ -141,8 +141,7 @@ impl Run {
         for step in steps {
             self.act(step, &mut seen)?;
         }
-        let all: Vec<&str> = seen.iter().map(|observed| observed.text.as_str()).collect();
-        let outcome = [all.concat().len() as u8; 32];
+        let outcome = [seen.iter().map(|observed| observed.text.len()).sum::<usize>() as u8; 32];
         self.recorder.end(&outcome)?;
         self.flush();
         Ok(seen)
@@ -210,8 +209,7 @@ impl Run {
     }
 
     fn ask(&mut self, arguments: u32, keys: &[String], chance: u64) -> Result<String, RecordError> {
-        let questions: Vec<_> =
-            keys.iter().map(|key| QuestionName { key, method: "elicitation/create" }).collect();
+        let questions: Vec<_> = keys.iter().map(|key| QuestionName { key, method: "roots/list" }).collect();
         self.recorder.ask(arguments, &questions)?;
         Ok(match self.recorder.answer()? {
             Source::Past(answers) => String::from_utf8_lossy(&answers).into_owned(),
@@ -238,14 +236,11 @@ impl Run {
                 _ => Err(DAMAGED),
             };
         }
-        let response = match past {
-            Some(response) => response,
-            None => {
-                let response = text_body(&chance.to_string());
-                self.recorder.record_response(number, &response)?;
-                response
-            }
-        };
+        let is_new = past.is_none();
+        let response = past.unwrap_or_else(|| text_body(&chance.to_string()));
+        if is_new {
+            self.recorder.record_response(number, &response)?;
+        }
         self.recorder.record_poll(1, &[0])?;
         Ok(format!("{response:?}"))
     }

@@ -14,9 +14,7 @@ fn members_are_shown_as_they_are_written_those_of_one_name_too() {
     assert_eq!(shown, expected);
     assert_eq!(names("{}"), Some(Vec::new()));
     assert_eq!(names("{ \t\n}"), Some(Vec::new()));
-    for other in
-        ["", "[]", "\"a\"", "5", "null", "{", "{\"a\"}", "{\"a\":}", "{1:2}", "{null:2}", "{\"a\":1,}"]
-    {
+    for other in r#"|[]|"a"|5|null|{|{"a"}|{"a":}|{1:2}|{null:2}|{"a":1,}"#.split('|') {
         assert_eq!(names(other), None, "{other:?}");
     }
 }

@@ -41,15 +41,14 @@ fn j_5_what_is_not_json_is_a_parse_error() {
 
 #[test]
 fn what_is_json_but_not_json_rpc_is_an_invalid_request_that_names_the_id_where_it_can() {
-    let nameless =
-        r#"1 "x" null [] {"jsonrpc":"2.0","result":{}} {"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#;
+    let none = r#"1 "x" null [] {"jsonrpc":"2.0","result":{}} {"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#;
     let seven = r#"{"id":7,"method":"ping"} {"jsonrpc":"1.0","id":7,"method":"ping"}
                    {"jsonrpc":2.0,"id":7,"method":"ping"} {"jsonrpc":"2.0","id":7}
                    {"jsonrpc":"2.0","id":7,"method":5} {"jsonrpc":"2.0","id":7,"method":"x","params":[]}
                    {"jsonrpc":"2.0","id":7,"method":"x","params":null}
                    {"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":""}}
                    {"jsonrpc":"2.0","id":7,"method":"x","result":{}}"#;
-    for (texts, id) in [(nameless, None), (seven, Some(Id::Number(7)))] {
+    for (texts, id) in [(none, None), (seven, Some(Id::Number(7)))] {
         for text in texts.split_whitespace() {
             let error = one_or_batch(text).expect_err(text);
             assert_eq!((error.error.code, &error.id), (INVALID_REQUEST, &id), "{text}");

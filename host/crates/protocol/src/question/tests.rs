@@ -116,10 +116,8 @@ fn m_4_results_of_tools_follow_their_use_at_once_and_alone() {
         {"type": "tool_use", "id": "2", "name": "a", "input": {}},
     ]});
     let result = |id: &str| json!({"type": "tool_result", "toolUseId": id, "content": []});
-    let try_it = |messages: Value| {
-        ask("sampling/createMessage", json!({"messages": messages, "maxTokens": 5})).map(|_| ())
-    };
-    try_it(json!([used, {"role": "user", "content": [result("1"), result("2")]}])).expect("legal");
+    let send = |list: Value| ask("sampling/createMessage", json!({"messages": list, "maxTokens": 5}));
+    send(json!([used, {"role": "user", "content": [result("1"), result("2")]}])).expect("legal");
     let text = json!({"type": "text", "text": "and"});
     for (why, messages) in [
         ("missing", json!([used, {"role": "user", "content": [result("1")]}])),
@@ -128,7 +126,7 @@ fn m_4_results_of_tools_follow_their_use_at_once_and_alone() {
         ("never", json!([used])),
         ("unused", json!([{"role": "user", "content": [result("1")]}])),
     ] {
-        try_it(messages).expect_err(why);
+        send(messages).expect_err(why);
     }
 }
 

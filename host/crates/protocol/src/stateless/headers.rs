@@ -55,12 +55,9 @@ mod tests {
             assert_eq!(value(raw).expect(raw), expected, "{raw:?}");
         }
         // Most of these are only similar to the marked form.
-        for literal in
-            "tools/call SGVsbG8= =?base64?SGVsbG8= SGVsbG8=?= =?base64?= =?base64? =?BASE64?SGVsbG8=?= \
-                        =?Base64?SGVsbG8=?= =?utf-8?SGVsbG8=?= x=?base64?SGVsbG8=?= é \u{a0}a\u{a0}"
-                .split(' ')
-                .chain(["", "a b"])
-        {
+        let literals = "tools/call SGVsbG8= =?base64?SGVsbG8= SGVsbG8=?= =?base64?= =?base64? \
+                        =?BASE64?SGVsbG8=?= =?Base64?SGVsbG8=?= =?utf-8?SGVsbG8=?= x=?base64?SGVsbG8=?= é \u{a0}a\u{a0}";
+        for literal in literals.split(' ').chain(["", "a b"]) {
             assert_eq!(value(literal).expect(literal), literal);
         }
     }
@@ -68,10 +65,8 @@ mod tests {
     /// 26H-5: bad base64, bad padding, and text that is not UTF-8.
     #[test]
     fn a_marked_value_that_cannot_be_decoded_is_a_mismatch() {
-        for inside in "SGVsbG8 SGVsbG8== SGVs!!!bG8= = ==== A SGVsbG9= SGVsbG8=? _-8= é /w== 7aCA"
-            .split(' ')
-            .chain(["SGVs bG8=", "SGVsbG8=\n"])
-        {
+        let malformed = "SGVsbG8 SGVsbG8== SGVs!!!bG8= = ==== A SGVsbG9= SGVsbG8=? _-8= é /w== 7aCA";
+        for inside in malformed.split(' ').chain(["SGVs bG8=", "SGVsbG8=\n"]) {
             let error = value(&format!("=?base64?{inside}?=")).expect_err(inside);
             assert_eq!(error.code, -32020, "{inside}");
         }

@@ -160,11 +160,8 @@ mod tests {
         assert_eq!(made["result"], json!({"resultType": "complete", "content": [], "_meta": {}}));
         assert_eq!(made.get("resultType"), None, "this is not the result yet");
         let requests = RawJson::trusted(r#"{"q":{"method":"roots/list","params":{}}}"#);
-        let made = decoded(TaskStatus::InputRequired, &Payload::Input(&requests));
-        assert_eq!(
-            [&made["status"], &made["inputRequests"]["q"]["method"]],
-            ["input_required", "roots/list"]
-        );
+        let got = decoded(TaskStatus::InputRequired, &Payload::Input(&requests));
+        assert_eq!([&got["status"], &got["inputRequests"]["q"]["method"]], ["input_required", "roots/list"]);
     }
 
     /// 26T-14, 26J-7: the error as this generation shows it, and its message as the status message of a

@@ -233,19 +233,16 @@ mod tests {
                 "definitions": {"c": {"items": [{}]}},
             })
         };
-        for to in "#/$defs/a #/%24defs/a #/$defs/a~1b%25 #/$defs/ #/$defs/a/properties/b \
-                   #/$defs/a/properties/b/items #/$defs/a/allOf/0 #/definitions/c/items/0"
-            .split(' ')
-        {
+        let definitions = "#/$defs/a #/%24defs/a #/$defs/a~1b%25 #/$defs/ #/$defs/a/properties/b \
+                           #/$defs/a/properties/b/items #/$defs/a/allOf/0 #/definitions/c/items/0";
+        for to in definitions.split(' ') {
             assert!(union_of(&schema("$ref", to)).is_some(), "{to}");
             assert!(union_of(&schema("$dynamicRef", to)).is_some(), "{to}");
         }
-        for to in "# #/ #/$defs #/properties/p #/$defs/none #/$defs/a/properties #/$defs/a/allOf \
-                   #/$defs/a/allOf/1 #/$defs/a/default #/$defs/a/properties/b/x-b #/$defs/a%2 #/$defs/a%ff \
-                   #a other.json#/$defs/a https://example.com/schema /$defs/a"
-            .split(' ')
-            .chain([""])
-        {
+        let others = "# #/ #/$defs #/properties/p #/$defs/none #/$defs/a/properties #/$defs/a/allOf \
+                      #/$defs/a/allOf/1 #/$defs/a/default #/$defs/a/properties/b/x-b #/$defs/a%2 #/$defs/a%ff \
+                      #a other.json#/$defs/a https://example.com/schema /$defs/a";
+        for to in others.split(' ').chain([""]) {
             for keyword in REFERENCES {
                 assert_eq!(union_of(&schema(keyword, to)), None, "{keyword} {to}");
             }
@@ -280,9 +277,8 @@ mod tests {
         }
         let escaped = RawJson::parse(r##"{"type":"object","not":{"\u0024ref":"#"}}"##).expect("JSON");
         assert_eq!(union_schema(&escaped), None, "names may be written with escapes");
-        let twice =
-            RawJson::trusted(r##"{"type":"object","properties":{"a":{"not":{"$ref":"#"},"not":{}}}}"##);
-        assert_eq!(union_schema(&twice), None, "each of two members counts");
+        let two = RawJson::trusted(r##"{"type":"object","properties":{"a":{"not":{"$ref":"#"},"not":{}}}}"##);
+        assert_eq!(union_schema(&two), None, "each of two members counts");
         let top = RawJson::trusted(r#"{"type":"object","not":{},"not":true}"#);
         assert!(union_schema(&top).is_none_or(|union| RawJson::parse(union.bytes()).is_ok()));
     }
@@ -320,8 +316,7 @@ mod tests {
         // The schema becomes an item of a list in an object.
         assert!(union_schema(&nested(MAX_DEPTH - 4)).is_some());
         assert!(union_schema(&nested(MAX_DEPTH - 2)).is_none());
-        let deep =
-            format!("{{\"type\":\"object\",\"not\":{}{{}}{}}}", "{\"not\":".repeat(5_000), "}".repeat(5_000));
+        let deep = format!("{}{{}}{}", r#"{"type":"object","not":"#.repeat(5_000), "}".repeat(5_000));
         assert!(union_schema(&RawJson::trusted(deep)).is_none(), "text that was never checked");
     }
 }

@@ -53,6 +53,10 @@ fn said() -> Event {
     Event::Said { fence: FENCE, message: "half way".into() }
 }
 
+fn sent(key: &str, id: &str) -> Event {
+    Event::Sent { key: key.into(), sent: Sent { id: id.into(), session: None } }
+}
+
 fn asked(keys: &[&str]) -> Event {
     Event::Asked { fence: FENCE, questions: keys.iter().map(|key| question(key)).collect() }
 }
@@ -133,8 +137,7 @@ fn what_does_not_fit_is_asked_again_under_another_key() {
 fn ir_7_the_latest_requests_of_a_question_are_remembered() {
     let mut task = after([started(), asked(&["q"])], IN_TIME);
     for number in 0..MAX_SENT + 5 {
-        let sent = Sent { id: number.to_string(), session: None };
-        task = apply(&task, Event::Sent { key: "q".into(), sent }, Timestamp(IN_TIME)).expect("open");
+        task = apply(&task, sent("q", &number.to_string()), Timestamp(IN_TIME)).expect("open");
     }
     assert_eq!(task.questions[0].sent.len(), MAX_SENT);
     assert!(task.question_sent_as("4").is_none());
@@ -229,18 +232,14 @@ fn ir_7_what_an_earlier_run_asked_is_not_asked_again() {
         deadline: Timestamp(BEGIN + 900),
         ..question(key)
     };
-    let sent = Event::Sent { key: "open".into(), sent: Sent { id: "r".into(), session: None } };
-    let before = [started(), asked(&["open", "known", "other"]), sent, answered("known"), answered("other")];
-    let before = after(before.into_iter().chain([claimed(FENCE.incarnation)]), IN_TIME);
+    let before = [started(), asked(&["open", "known", "other"]), sent("open", "r"), answered("known")];
+    let before = after(before.into_iter().chain([answered("other"), claimed(FENCE.incarnation)]), IN_TIME);
     assert_eq!(before.status(), InputRequired, "the client may answer meanwhile");
     let asks = |questions| apply(&before, Event::Asked { fence, questions }, Timestamp(IN_TIME));
     let after =
         asks(vec![again("open", "{}"), again("known", "{}"), again("other", r#"{"a":1}"#)]).expect("applies");
     let [open, known, other] = &after.questions[..] else { panic!("three questions") };
-    assert_eq!(
-        (open.deadline, open.sent.len(), open.wire_key().as_ref()),
-        (Timestamp(BEGIN + 900), 1, "open")
-    );
+    assert_eq!((open.deadline, open.sent.len(), &*open.wire_key()), (Timestamp(BEGIN + 900), 1, "open"));
     assert!(open.answer.is_none() && known.answer.is_some());
     // 26T-18: a different question gets another key for its client.
     assert_eq!((other.answer.as_ref(), other.wire_key().as_ref()), (None, "other (2)"));
@@ -284,9 +283,7 @@ impl Action {
                 let answer = if *well { Ok(RawJson::trusted("1")) } else { Err(AskError::TimedOut) };
                 Event::Answered { key: key.to_string(), answer }
             }
-            Self::Send { key } => {
-                Event::Sent { key: key.to_string(), sent: Sent { id: "r".into(), session: None } }
-            }
+            Self::Send { key } => sent(&key.to_string(), "r"),
             Self::Entrust { key } => Event::Entrusted { key: key.to_string(), client_task: "theirs".into() },
             Self::Finish { by, outcome } => {
                 Event::Finished { fence: fence(by), outcome: outcome.clone(), message: None }

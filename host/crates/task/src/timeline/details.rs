@@ -101,34 +101,27 @@ mod tests {
 
     #[test]
     fn the_details_of_an_event_are_one_line_of_words() {
+        use EventKind::{Doubt, Ended, HostCall, LeftOut, Log, Progress, Queued, Stderr};
         for (kind, body, expected) in [
-            (EventKind::Log, r#"{"level":"info","data":"so"}"#, "info so"),
+            (Log, r#"{"level":"info","data":"so"}"#, "info so"),
+            (Log, r#"{"level":"error","logger":"disk","data":{"full":1}}"#, r#"error disk: {"full":1}"#),
+            (Progress, r#"{"progress":1.5,"total":3.0,"message":"half"}"#, "1.5 of 3 half"),
+            (Ended, r#"{"status":"failed","code":-32603,"message":"broke"}"#, "failed -32603 broke"),
+            (LeftOut, r#"{"events":3,"bytes":99}"#, "3 events are missing here (99 bytes)"),
+            (Stderr, r#"{"text":"a\nb"}"#, "a\nb"),
             (
-                EventKind::Log,
-                r#"{"level":"error","logger":"disk","data":{"full":1}}"#,
-                r#"error disk: {"full":1}"#,
-            ),
-            (EventKind::Progress, r#"{"progress":1.5,"total":3.0,"message":"half"}"#, "1.5 of 3 half"),
-            (
-                EventKind::Ended,
-                r#"{"status":"failed","code":-32603,"message":"broke"}"#,
-                "failed -32603 broke",
-            ),
-            (EventKind::LeftOut, r#"{"events":3,"bytes":99}"#, "3 events are missing here (99 bytes)"),
-            (EventKind::Stderr, r#"{"text":"a\nb"}"#, "a\nb"),
-            (
-                EventKind::HostCall,
+                HostCall,
                 r#"{"kind":"http","took_ms":3.5,"method":"GET","scheme":"http","host":"a.example","port":80,"status":200,"sent":0,"received":7}"#,
                 "GET http://a.example:80 200, 3.5 ms, sent 0 B, received 7 B",
             ),
-            (EventKind::HostCall, r#"{"further":{"http":1,"sleep":9}}"#, "further ones: 1 http, 9 sleep"),
+            (HostCall, r#"{"further":{"http":1,"sleep":9}}"#, "further ones: 1 http, 9 sleep"),
             (
-                EventKind::Doubt,
+                Doubt,
                 r#"{"request":"POST http://a.example/x","decision":"fail","reason":"manifest"}"#,
                 "POST http://a.example/x was under way when the host stopped; it fails the task, because the \
                  manifest says so",
             ),
-            (EventKind::Queued, "{}", ""),
+            (Queued, "{}", ""),
         ] {
             assert_eq!(event(kind, body).details(), expected);
         }

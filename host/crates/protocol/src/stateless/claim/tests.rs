@@ -47,21 +47,24 @@ fn a_version_in_meta_is_a_claim_however_it_is_written() {
     ] {
         assert_eq!(claim_of(escaped), version("x"), "{escaped}");
     }
+    // Depth and strange names around it do not hide it.
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    assert_eq!(claim_of(&format!(r#"{{"arguments":{deep},"_meta":{{"x":{deep},{PV}:"v"}}}}"#)), version("v"));
+    assert_eq!(claim_of(&format!(r#"{{"\ud800":1,"_meta":{{"\udc00":2,{PV}:"v"}}}}"#)), version("v"));
 }
 
 /// 26B: a request of the other generation may mention the key anywhere else.
 #[test]
 fn the_key_anywhere_else_is_no_claim() {
     assert_eq!(claim(None), VersionClaim::None);
-    for params in r#"{} {"name":"echo","arguments":{"text":"V_Version\\u\/"},"_meta":{"progressToken":1}}
+    let others = r#"{} {"name":"echo","arguments":{"text":"V_Version\\u\/"},"_meta":{"progressToken":1}}
                      {KEY:"x"} {"arguments":{"_meta":{KEY:"x"}}} {"_meta":{"nested":{KEY:"x"}}} {"_meta":KEY}
                      {"_meta":[{KEY:"x"}]} {"_meta":null,"text":KEY} {"_meta":{"text":KEY}} {"_META":{KEY:"x"}}
                      {"_meta":{"io.modelcontextprotocol/protocolversion":"x"}}
                      {"_meta":{"io.modelcontextprotocol/protocolVersion2":"x"}}
                      {"_meta":{"IO.modelcontextprotocol/protocolVersion":"x"}}
-                     {"_meta":{"io.modelcontextprotocol\\/protocolVersion":"x"}}"#
-        .split_whitespace()
-    {
+                     {"_meta":{"io.modelcontextprotocol\\/protocolVersion":"x"}}"#;
+    for params in others.split_whitespace() {
         assert_eq!(claim_of(&params.replace("KEY", PV)), VersionClaim::None, "{params}");
     }
 }
@@ -89,13 +92,6 @@ fn a_claim_without_a_readable_version_is_malformed() {
         assert_eq!(claim_of(&params), version("a"));
         assert_eq!(decode(&params).expect_err(&params).code, -32602);
     }
-}
-
-#[test]
-fn depth_and_strange_names_around_it_do_not_hide_a_claim() {
-    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
-    assert_eq!(claim_of(&format!(r#"{{"arguments":{deep},"_meta":{{"x":{deep},{PV}:"v"}}}}"#)), version("v"));
-    assert_eq!(claim_of(&format!(r#"{{"\ud800":1,"_meta":{{"\udc00":2,{PV}:"v"}}}}"#)), version("v"));
 }
 
 /// 26R-2: the error names the missing member.
@@ -162,13 +158,12 @@ fn the_tasks_extension_is_declared_by_an_object() {
     assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol\/tasks":{ "x":1}}}"#), (true, false));
     assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"tasks":{}}"#), (true, true));
     assert_eq!(declared(r#"{"tasks":{"cancel":{}}}"#), (false, true));
-    for none in r#"{"extensions":{}} {"extensions":[]} {"extensions":null,"tasks":null}
+    let others = r#"{"extensions":{}} {"extensions":[]} {"extensions":null,"tasks":null}
                    {"extensions":"io.modelcontextprotocol/tasks","tasks":true}
                    {"extensions":{"io.modelcontextprotocol/tasks":null}}
                    {"extensions":{"io.modelcontextprotocol/tasks":true}} {"extensions":{"tasks":{}}}
-                   {"experimental":{"io.modelcontextprotocol/tasks":{}}} {"io.modelcontextprotocol/tasks":{}}"#
-        .split_whitespace()
-    {
+                   {"experimental":{"io.modelcontextprotocol/tasks":{}}} {"io.modelcontextprotocol/tasks":{}}"#;
+    for none in others.split_whitespace() {
         assert_eq!(declared(none), (false, false), "{none}");
     }
     let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
@@ -196,10 +191,9 @@ fn a_plain_call_is_read_with_its_envelope() {
         let (call, alone) = read(&plain);
         assert_eq!(call.expect(&plain), alone.expect(&plain), "{plain}");
     }
-    for otherwise in r#""name":"\u0078" "other":1 "name":5 "name":"x","name":"y" "name":"x","arguments":[]
-                        "name":"x","requestState":5 "name":"x","inputResponses":[]"#
-        .split_whitespace()
-    {
+    let others = r#""name":"\u0078" "other":1 "name":5 "name":"x","name":"y" "name":"x","arguments":[]
+                        "name":"x","requestState":5 "name":"x","inputResponses":[]"#;
+    for otherwise in others.split_whitespace() {
         let (call, alone) = read(&format!("{{{meta},{otherwise}}}"));
         let is_right = otherwise == r#""name":"\u0078""#;
         assert_eq!((call, alone.is_ok()), (None, is_right), "{otherwise}");

@@ -39,19 +39,17 @@ fn a_malformed_retry_is_refused() {
 /// 26M-2, 26M-9: a map from keys to a method and params, with no id; sampling and roots are asked for, too.
 #[test]
 fn questions_are_a_map_from_keys_to_requests() {
-    let form =
-        RawJson::trusted(r#"{"message":"Deploy?", "requestedSchema":{"type":"object","properties":{}}}"#);
+    let form = RawJson::trusted(r#"{"message":"Go?", "requestedSchema":{"type":"object","properties":{}}}"#);
     let sampling = RawJson::trusted(r#"{"messages":[],"maxTokens":5}"#);
     let none = RawJson::empty_object();
-    let questions =
-        [("a \"b\"", Kind::Form, &form), ("s", Kind::Sampling, &sampling), ("r", Kind::Roots, &none)];
+    let asked = [("a \"b\"", Kind::Form, &form), ("s", Kind::Sampling, &sampling), ("r", Kind::Roots, &none)];
     let expected = [
         format!(r#""a \"b\"":{{"method":"elicitation/create","params":{}}}"#, form.as_str()),
         format!(r#""s":{{"method":"sampling/createMessage","params":{}}}"#, sampling.as_str()),
         r#""r":{"method":"roots/list","params":{}}"#.to_owned(),
     ];
     let expected = format!("{{{}}}", expected.join(","));
-    assert_eq!(input_requests(questions.into_iter()).as_str(), expected);
+    assert_eq!(input_requests(asked.into_iter()).as_str(), expected);
     assert_eq!(input_requests(std::iter::empty()).as_str(), "{}");
 }
 
@@ -92,18 +90,16 @@ fn what_asks_for_input_says_so() {
 #[test]
 fn an_update_names_a_task_and_brings_answers() {
     let update = |params: &str| update_params(Some(&RawJson::trusted(params.to_owned())));
-    let given =
-        r#"{"taskId":"t","inputResponses":{"q1":{"action":"accept"},"unknown-key":{"ignored":true}}}"#;
+    let given = r#"{"taskId":"t","inputResponses":{"q1":{"action":"accept"},"unknown":{"ignored":true}}}"#;
     let (id, answers) = update(given).expect("an update");
     assert_eq!((id.as_str(), answers.len()), ("t", 2));
     assert_eq!(answers["q1"].as_str(), r#"{"action":"accept"}"#);
     assert_eq!(update(r#"{"taskId":"t","inputResponses":{}}"#).expect("none").1.len(), 0);
     assert!(update_params(None).is_err());
-    for params in r#"{} {"taskId":"t"} {"inputResponses":{}} {"taskId":5,"inputResponses":{}}
+    let malformed = r#"{} {"taskId":"t"} {"inputResponses":{}} {"taskId":5,"inputResponses":{}}
                      {"taskId":"t","inputResponses":null} {"taskId":"t","inputResponses":[]}
-                     {"taskId":"t","taskId":"u","inputResponses":{}}"#
-        .split_whitespace()
-    {
+                     {"taskId":"t","taskId":"u","inputResponses":{}}"#;
+    for params in malformed.split_whitespace() {
         assert_eq!(update(params).expect_err(params).code, -32602, "{params}");
     }
 }

@@ -33,13 +33,12 @@ fn annotations_that_properties_lead_to_are_found() {
 /// 26XH-1: a property of that name, and data that looks like an annotation, are not annotations.
 #[test]
 fn what_only_looks_like_an_annotation_is_none() {
-    for schema in r#"{"properties":{"x-mcp-header":{"type":"string"}}} {"description":"x-mcp-header"}
+    let schemas = r#"{"properties":{"x-mcp-header":{"type":"string"}}} {"description":"x-mcp-header"}
                      {"properties":{"a":{"type":"object","default":{"x-mcp-header":"A"}}}}
                      {"properties":{"a":{"const":{"x-mcp-header":"A"},"enum":[{"x-mcp-header":"A"}]}}}
                      {"properties":{"a":{"examples":[{"x-mcp-header":"B"}]}}}
-                     {"$defs":{"x-mcp-header":{"type":"string"}}}"#
-        .split_whitespace()
-    {
+                     {"$defs":{"x-mcp-header":{"type":"string"}}}"#;
+    for schema in schemas.split_whitespace() {
         assert_eq!(found(schema), Ok(Vec::new()), "{schema}");
     }
 }

@@ -7,18 +7,12 @@ const SI: &str = r#""io.modelcontextprotocol/serverInfo""#;
 fn completed(result: &str) -> String {
     let result = RawJson::trusted(result.to_owned());
     let made = complete(&result, &RawJson::trusted(SERVER));
-    made.decode::<Value>().expect("still JSON");
+    RawJson::parse(made.bytes()).expect("still JSON, and no name twice");
     made.as_str().to_owned()
 }
 
-/// How often a name occurs, however it is written.
-fn count(object: &str, name: &str) -> usize {
-    let mut count = 0;
-    each(object, |member| count += usize::from(member.is(name))).expect("an object");
-    count
-}
-
-/// 26J-4, 26J-5: the additions are made, and nothing else changes.
+/// 26J-4, 26J-5: the additions are made, and nothing else changes. Similar text, deeper or in a string, is the guest's
+/// own.
 #[test]
 fn a_result_says_what_it_is_and_who_gave_it_and_stays_itself() {
     for (given, members, meta) in [
@@ -28,6 +22,13 @@ fn a_result_says_what_it_is_and_who_gave_it_and_stays_itself() {
         (r#"{"a":"é\u00e9\/","f":1.0}"#, r#""a":"é\u00e9\/","f":1.0,"#, ""),
         (r#"{"_meta":{"a":"}"},"content":[]}"#, r#""content":[],"#, r#","a":"}""#),
         ("{\"_meta\": { } }", "", ""),
+        (
+            r#"{"a":[{"resultType":"task","_meta":{"a":1}}]}"#,
+            r#""a":[{"resultType":"task","_meta":{"a":1}}],"#,
+            "",
+        ),
+        (r#"{"a":{"resultType":"x","ttlMs":1}}"#, r#""a":{"resultType":"x","ttlMs":1},"#, ""),
+        (r#"{"t":"\"resultType\":0,\"_meta\":{}"}"#, r#""t":"\"resultType\":0,\"_meta\":{}","#, ""),
     ] {
         let expected = format!(r#"{{"resultType":"complete",{members}"_meta":{{{SI}:{SERVER}{meta}}}}}"#);
         assert_eq!(completed(given), expected, "{given}");
@@ -49,27 +50,11 @@ fn what_a_guest_says_of_its_own_result_is_replaced_and_never_doubled() {
         r#"{"_meta":["a"],"content":[]}"#.to_owned(),
     ] {
         let made = completed(&given);
-        assert_eq!((count(&made, "resultType"), count(&made, "_meta")), (1, 1), "{made}");
         let value: Value = serde_json::from_str(&made).expect("JSON");
         assert_eq!(value["resultType"], "complete", "{made}");
         assert_eq!(value["content"], serde_json::json!([]), "{made}");
         assert_eq!(value["_meta"][META_SERVER_INFO]["name"], "toolyard", "{made}");
-        let meta = value["_meta"].to_string();
-        assert_eq!(count(&meta, META_SERVER_INFO), 1, "{made}");
         assert_eq!(made.matches("serverInfo").count(), 1, "{made}");
-    }
-}
-
-/// 26J-4: similar text, deeper or in a string, is the guest's own.
-#[test]
-fn the_same_names_deeper_in_a_result_are_left_alone() {
-    for given in [
-        r#"{"content":[{"resultType":"task","_meta":{"a":1}}]}"#,
-        r#"{"structuredContent":{"resultType":"x","ttlMs":1,"_meta":null}}"#,
-        r#"{"text":"\"resultType\":\"task\",\"_meta\":{}"}"#,
-    ] {
-        let expected = given.replacen('{', r#"{"resultType":"complete","#, 1);
-        assert!(completed(given).starts_with(expected.trim_end_matches('}')), "{given}");
     }
 }
 
@@ -79,16 +64,11 @@ fn what_may_be_kept_says_how_long_and_for_whom() {
     let server = RawJson::trusted(SERVER);
     let list = RawJson::trusted(r#"{"tools":[]}"#);
     let made = complete_cached(&list, &server, &Cache { ttl_ms: 0, public: false });
-    assert_eq!(
-        made.as_str(),
-        format!(
-            r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[],"_meta":{{{SI}:{SERVER}}}}}"#
-        )
-    );
+    let kind = r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#;
+    assert_eq!(made.as_str(), format!(r#"{{{kind},"tools":[],"_meta":{{{SI}:{SERVER}}}}}"#));
     let read = RawJson::trusted(r#"{"contents":[],"ttlMs":-1,"cacheSc\u006fpe":"public","ttlMs":"x"}"#);
     let made = complete_cached(&read, &server, &Cache { ttl_ms: 60_000, public: true });
-    assert_eq!((count(made.as_str(), "ttlMs"), count(made.as_str(), "cacheScope")), (1, 1), "{made:?}");
-    let value: Value = made.decode().expect("JSON");
+    let value: Value = RawJson::parse(made.bytes()).expect("no name twice").decode().expect("JSON");
     assert_eq!((&value["ttlMs"], &value["cacheScope"]), (&60_000.into(), &"public".into()));
     // Without hints, those of a guest are ordinary members.
     let kept: Value = serde_json::from_str(&completed(r#"{"content":[],"ttlMs":5}"#)).expect("JSON");

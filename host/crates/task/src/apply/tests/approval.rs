@@ -35,7 +35,7 @@ fn deny() -> Event {
 }
 
 /// The answer of the person who calls.
-fn said_by_person(yes: bool) -> Event {
+fn person_says(yes: bool) -> Event {
     let answer = json!({"action": "accept", "content": {"approve": yes}});
     Event::Answered { key: CONFIRM_KEY.into(), answer: Ok(RawJson::of(&answer)) }
 }
@@ -75,27 +75,20 @@ fn who_opens_the_page_of_the_operator_decides_nothing() {
 #[test]
 fn the_first_decision_is_the_only_one() {
     let task = unapproved(ConfirmBy::Either);
-    let events =
-        [decided(Decision::Approve), deny(), said_by_person(true), said_by_person(false), cancelled()];
+    let events = [decided(Decision::Approve), deny(), person_says(true), person_says(false), cancelled()];
     for first in &events {
         let after = at(&task, first.clone()).expect("the first one");
         for second in &events[..4] {
             let late = at(&after, second.clone());
-            assert!(
-                matches!(late, Err(NoApproval | NotAsked | Terminal)),
-                "{first:?}, then {second:?}: {late:?}"
-            );
+            assert!(matches!(late, Err(NoApproval | NotAsked | Terminal)), "{first:?}, {second:?}: {late:?}");
         }
-        assert!(
-            apply(&after, Event::ApprovalExpired, Timestamp(WAIT_OVER)).is_err(),
-            "{first:?}, then its time"
-        );
+        assert!(apply(&after, Event::ApprovalExpired, Timestamp(WAIT_OVER)).is_err(), "{first:?}, its time");
     }
 }
 
 #[test]
 fn a_denied_call_ends_without_a_run_and_its_caller_reads_why() {
-    for (event, words) in [(deny(), "not today"), (said_by_person(false), "The user did not approve")] {
+    for (event, words) in [(deny(), "not today"), (person_says(false), "The user did not approve")] {
         let Transition { task, effects } =
             transition(&unapproved(ConfirmBy::Either), event, Timestamp(IN_TIME)).expect("in time");
         assert_eq!(task.status(), Failed);
@@ -109,12 +102,11 @@ fn a_denied_call_ends_without_a_run_and_its_caller_reads_why() {
 fn only_those_who_may_decide_do() {
     let of_person = unapproved(ConfirmBy::Person);
     assert_eq!(at(&of_person, decided(Decision::Approve)), Err(NoApproval), "the operator");
-    assert_eq!(at(&of_person, said_by_person(true)).expect("the caller").status(), Working);
+    assert_eq!(at(&of_person, person_says(true)).expect("the caller").status(), Working);
     let of_operator = unapproved(ConfirmBy::Operator);
-    assert_eq!(at(&of_operator, said_by_person(true)), Err(NotAsked), "the caller");
+    assert_eq!(at(&of_operator, person_says(true)), Err(NotAsked), "the caller");
     // A client that cannot show the question leaves it to the operator.
-    let unable =
-        Event::Answered { key: CONFIRM_KEY.into(), answer: Err(AskError::Unsupported("forms".into())) };
+    let unable = Event::Answered { key: CONFIRM_KEY.into(), answer: Err(AskError::Unsupported("x".into())) };
     let still = at(&unapproved(ConfirmBy::Either), unable).expect("was asked");
     assert_eq!(at(&still, decided(Decision::Approve)).expect("the operator").status(), Working);
 }

@@ -8,13 +8,12 @@ fn the_documented_transitions_and_effects_are_those_of_the_state_machine() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/task-states.md");
     let page = std::fs::read_to_string(path).expect("the page is there");
     let (head, rest) = page.split_once("<!-- transitions -->\n").expect("where the table begins");
-    let (written, tail) = rest.split_once("<!-- end -->").expect("where it ends");
-    let table = transitions();
+    let (written, end) = rest.split_once("<!-- end -->").expect("where it ends");
+    let rows = transitions();
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, format!("{head}<!-- transitions -->\n{table}<!-- end -->{tail}"))
-            .expect("writes");
+        std::fs::write(path, format!("{head}<!-- transitions -->\n{rows}<!-- end -->{end}")).expect("writes");
     } else {
-        assert_eq!(written, table, "run this test with UPDATE_DOCS=1");
+        assert_eq!(written, rows, "run this test with UPDATE_DOCS=1");
     }
 }
 
@@ -27,7 +26,6 @@ fn transitions() -> String {
         ("parked", resuming::recorded([started(), asked(&["q"]), resuming::parked(None)])),
         ("ended", after([cancelled()], IN_TIME)),
     ];
-    let sent = || Sent { id: "r".into(), session: None };
     let entrusted = Event::Entrusted { key: "q".into(), client_task: "c".into() };
     let again = Event::AskedAgain { fence: None, key: "q".into() };
     let taken = Event::Taken { from: FENCE.incarnation, by: NEXT };
@@ -36,7 +34,7 @@ fn transitions() -> String {
         ("Said", said(), IN_TIME),
         ("Effects", Event::Effects { fence: FENCE }, IN_TIME),
         ("Asked", asked(&["p"]), IN_TIME),
-        ("Sent", Event::Sent { key: "q".into(), sent: sent() }, IN_TIME),
+        ("Sent", sent("q", "r"), IN_TIME),
         ("Entrusted", entrusted, IN_TIME),
         ("Answered", answered("q"), IN_TIME),
         ("AskedAgain", again, IN_TIME),
@@ -71,8 +69,7 @@ fn transitions() -> String {
         for (_, state) in &states {
             table += &match transition(state, event.clone(), Timestamp(now)) {
                 Ok(Transition { task, effects }) => {
-                    let effects: Vec<_> =
-                        effects.iter().flatten().map(|effect| format!("{effect:?}")).collect();
+                    let effects: Vec<_> = effects.iter().flatten().map(|of| format!("{of:?}")).collect();
                     format!(" {}: {} |", name_of(&task), effects.join(", "))
                 }
                 Err(refusal) => {
