@@ -13,7 +13,7 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 /// 26H-1: GET and DELETE belong to sessions.
 #[tokio::test]
-async fn h_1_h_8_one_path_and_three_methods_are_served() {
+async fn h_1_h_8_h_24_three_methods_of_one_path_are_served_until_the_session_ends_with_streams_and_tasks() {
     let (host, session) = Setup::probe().open().await;
     for path in ["/", "/mcp//", "/mcpx", "/sse", "/../mcp"] {
         assert_eq!(host.send(Method::POST, path, &session.headers(), PING).await.status, 404, "{path}");
@@ -27,10 +27,24 @@ async fn h_1_h_8_one_path_and_three_methods_are_served() {
         let answer = host.send(Method::POST, path, &session.headers(), PING).await;
         assert_eq!(answer.status, 200, "{path} does no harm");
     }
+    let id = session.id();
+    assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_graphic()), "H-22: {id}");
+    let task = session.create("spin", json!({"ms": 600_000})).await;
+    let mut stream = session.listen().await;
+    assert_eq!(session.delete().await, 204);
+    while stream.next().await.is_some() {}
+    for method in [Method::POST, Method::GET, Method::DELETE] {
+        let answer = host.send(method.clone(), "/mcp", &session.headers(), PING).await;
+        assert_eq!(answer.status, 404, "{method}");
+    }
+    // No session can ask for the task any more, so the host cancels it with the session.
+    let show = ["tasks", "show", &task, "--json"];
+    until("the task to be cancelled", || async { host.prints(&show).await.contains("\"cancelled\"") }).await;
 }
 
+/// T-2: the host offers no tasks to revisions without tasks, and accepts other messages from them.
 #[tokio::test]
-async fn j_6_batches_are_for_sessions_of_2025_03_26() {
+async fn j_6_t_2_sessions_of_2025_03_26_may_batch_and_older_revisions_are_offered_no_tasks() {
     let host = Host::with_probe().await;
     let session = Session::open_as(host.port(), "2025-03-26", json!({})).await.session;
     let batch = json!([
@@ -49,24 +63,14 @@ async fn j_6_batches_are_for_sessions_of_2025_03_26() {
     assert_eq!(answers[3]["error"]["code"], -32600);
     let only_notices = session.post(&json!([{"jsonrpc": "2.0", "method": "notifications/x"}])).await;
     assert_eq!(only_notices.status, 202);
-}
 
-#[tokio::test]
-async fn h_24_a_session_that_is_ended_takes_its_streams_and_tasks_along() {
-    let (host, session) = Setup::probe().open().await;
-    let id = session.id();
-    assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_graphic()), "H-22: {id}");
-    let task = session.create("spin", json!({"ms": 600_000})).await;
-    let mut stream = session.listen().await;
-    assert_eq!(session.delete().await, 204);
-    while stream.next().await.is_some() {}
-    for method in [Method::POST, Method::GET, Method::DELETE] {
-        let answer = host.send(method.clone(), "/mcp", &session.headers(), PING).await;
-        assert_eq!(answer.status, 404, "{method}");
-    }
-    // No session can ask for the task any more, so the host cancels it with the session.
-    let show = ["tasks", "show", &task, "--json"];
-    until("the task to be cancelled", || async { host.prints(&show).await.contains("\"cancelled\"") }).await;
+    let session = Session::open_as(host.port(), "2025-06-18", json!({})).await.session;
+    let params = json!({"name": "count", "arguments": {"steps": 2, "ms": 1}, "task": {"ttl": 5000}});
+    let result = session.result("tools/call", params).await;
+    assert!(result["task"].is_null() && result["content"][0]["type"] == "text", "{result}");
+    // For a client without tasks, a tool that requires a task runs as a plain call.
+    assert_eq!(session.call("batch", json!({"steps": 1, "ms": 1})).await["isError"], false);
+    assert_eq!(session.error("tasks/list", json!({})).await["code"], -32601);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::questions::RELATED;
 use serde_json::json;
 use toolyard_tests::stateless::{Client, key};
-use toolyard_tests::{Host, Session, Setup};
+use toolyard_tests::{Session, Setup};
 
 #[tokio::test]
 async fn the_operator_names_the_server_and_instructs_the_model() {
@@ -58,17 +58,4 @@ async fn d_26d_7_tasks_can_be_switched_off_and_plain_calls_go_on() {
     }
     let tools = session.result("tools/list", json!({})).await;
     assert!(tools["tools"].as_array().expect("tools").iter().all(|tool| tool["execution"].is_null()));
-}
-
-/// The host offers no tasks to revisions without tasks, and accepts other messages from them.
-#[tokio::test]
-async fn t_2_older_revisions_are_offered_no_tasks() {
-    let host = Host::with_probe().await;
-    let session = Session::open_as(host.port(), "2025-06-18", json!({})).await.session;
-    let params = json!({"name": "count", "arguments": {"steps": 2, "ms": 1}, "task": {"ttl": 5000}});
-    let result = session.result("tools/call", params).await;
-    assert!(result["task"].is_null() && result["content"][0]["type"] == "text", "{result}");
-    // For a client without tasks, a tool that requires a task runs as a plain call.
-    assert_eq!(session.call("batch", json!({"steps": 1, "ms": 1})).await["isError"], false);
-    assert_eq!(session.error("tasks/list", json!({})).await["code"], -32601);
 }

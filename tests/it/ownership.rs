@@ -1,4 +1,4 @@
-//! Tasks belong to principals (T-40, T-41): another principal's task is as unknown as one that never existed,
+//! Tasks belong to principals (T-40): another principal's task is as unknown as one that never existed,
 //! in every request. No principal can take over another one's session, stream or question.
 
 use crate::questions::{accepted, everything, form};
@@ -57,7 +57,7 @@ async fn t_40_the_matrix_of_principals_objects_and_operations() {
 }
 
 #[tokio::test]
-async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_asked() {
+async fn t_40_h_25_an_answer_counts_only_from_who_was_asked_and_a_stream_cannot_be_taken_over() {
     let host = shared().await;
     let (alice, again, bob) =
         (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
@@ -78,12 +78,7 @@ async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_aske
     alice.until(&task, "completed").await;
     let result = alice.result("tasks/result", json!({"taskId": task})).await;
     assert!(result.to_string().contains("accept"), "{result}");
-}
 
-#[tokio::test]
-async fn h_25_a_stream_cannot_be_taken_over() {
-    let host = shared().await;
-    let (alice, bob) = (open(&host, "alice").await, open(&host, "bob").await);
     let mut exchange = alice.begin_script(json!([{"progress": 1}, {"sleep": 600_000}])).await;
     let first = exchange.events.next().await.expect("the first event");
     let event = first.id.expect("it has an id");
@@ -91,20 +86,10 @@ async fn h_25_a_stream_cannot_be_taken_over() {
     let opening = bob.get(Some(&event)).await.events().next().await.expect("an event");
     let stream = |id: &str| id.split_once('-').map(|(stream, _)| stream.to_owned());
     assert_ne!(stream(&opening.id.expect("an id")), stream(&event));
-    let hijacked = alice.bearing(Some(&token("bob")));
     assert_eq!(hijacked.get(Some(&event)).await.status, 404);
     assert_eq!(alice.bearing(None).get(Some(&event)).await.status, 401);
     assert_eq!(hijacked.delete().await, 404);
     // Alice notices nothing.
     assert_eq!(alice.get(Some(&event)).await.status, 200);
     assert!(alice.result("ping", json!({})).await.is_object());
-}
-
-#[tokio::test]
-async fn t_41_without_a_token_tasks_belong_to_the_session() {
-    let host = Setup::probe().start().await;
-    let (one, other) = (Session::open(host.port()).await, Session::open(host.port()).await);
-    let task = one.complete("wait", json!({"ms": 1})).await;
-    assert_eq!(other.error("tasks/get", json!({"taskId": task})).await["message"], "Task not found");
-    assert_eq!(other.result("tasks/list", json!({})).await["tasks"], json!([]));
 }

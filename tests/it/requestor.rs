@@ -2,6 +2,7 @@
 
 use crate::questions::{RELATED, accepted, form, scripted};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use toolyard_tests::exchange::{Exchange, outcome};
 use toolyard_tests::{Host, Session, Setup};
 
@@ -40,7 +41,8 @@ async fn entrusted() -> (Host, Session, Exchange, Value) {
 }
 
 #[tokio::test]
-async fn q_1_q_4_q_5_the_task_is_made_polled_and_fetched() {
+async fn q_1_q_4_q_5_the_task_is_made_polled_in_its_clients_interval_and_fetched() {
+    const INTERVAL: Duration = Duration::from_millis(700);
     // If the client needs input itself, the host asks for its result at once.
     for statuses in [&["working", "completed"][..], &["input_required"]] {
         let (_host, session, mut call, asked) = entrusted().await;
@@ -48,41 +50,26 @@ async fn q_1_q_4_q_5_the_task_is_made_polled_and_fetched() {
         assert_eq!(asked["params"]["message"], "Deploy?");
         // the host does not rely on a status that the client sends.
         session.notify("notifications/tasks/status", their_task("completed")).await;
+        let mut told = None::<Instant>;
         for status in statuses {
             let poll = call.message().await;
+            assert!(told.is_none_or(|told| told.elapsed() >= INTERVAL), "Q-4: asked early: {poll}");
             assert_eq!(poll["method"], "tasks/get");
             assert_eq!(poll["params"], json!({"taskId": THEIRS}), "T-38: no related-task here");
-            session.respond(&poll, their_task(status)).await;
+            let mut task = their_task(status);
+            task["pollInterval"] = json!(700);
+            told = Some(Instant::now());
+            session.respond(&poll, task).await;
         }
         let mut result = accepted();
         result["_meta"] = json!({RELATED: {"taskId": THEIRS}});
-        let rest = fetched(&session, call, &result).await;
+        let fetch = call.message().await;
+        assert_eq!((&fetch["method"], &fetch["params"]["taskId"]), (&json!("tasks/result"), &json!(THEIRS)));
+        session.respond(&fetch, result.clone()).await;
+        let (answer, rest) = call.answer().await;
+        assert_eq!(outcome(&answer["result"]), json!([{"a": result}]));
         assert!(rest.is_empty(), "Q-7, Q-8: nothing is cancelled or listed: {rest:?}");
     }
-}
-
-/// Answers the request for the result, which the guest receives; returns the other messages.
-async fn fetched(session: &Session, mut call: Exchange, result: &Value) -> Vec<Value> {
-    let fetch = call.message().await;
-    assert_eq!((&fetch["method"], &fetch["params"]["taskId"]), (&json!("tasks/result"), &json!(THEIRS)));
-    session.respond(&fetch, result.clone()).await;
-    let (answer, rest) = call.answer().await;
-    assert_eq!(outcome(&answer["result"]), json!([{"a": result}]));
-    rest
-}
-
-#[tokio::test]
-async fn q_4_the_interval_that_the_client_names_is_kept() {
-    let (_host, session, mut call, _) = entrusted().await;
-    let poll = call.message().await;
-    let mut slow = their_task("working");
-    slow["pollInterval"] = json!(700);
-    let told = std::time::Instant::now();
-    session.respond(&poll, slow).await;
-    let poll = call.message().await;
-    assert!(told.elapsed() >= std::time::Duration::from_millis(700), "asked after {:?}", told.elapsed());
-    session.respond(&poll, their_task("completed")).await;
-    fetched(&session, call, &accepted()).await;
 }
 
 #[tokio::test]
@@ -121,10 +108,9 @@ async fn q_7_a_client_task_that_is_no_longer_wanted_is_cancelled_as_a_task() {
     let rest = call.rest().await;
     let cancel = rest.iter().find(|message| message["method"] == "tasks/cancel").expect("it is cancelled");
     assert_eq!(cancel["params"]["taskId"], THEIRS);
-    let withdrawn: Vec<_> =
-        rest.iter().filter(|message| message["method"] == "notifications/cancelled").collect();
-    assert!(withdrawn.iter().all(|notice| notice["params"]["requestId"] != asked["id"]), "{rest:?}");
-    assert!(withdrawn.iter().all(|notice| notice["params"]["requestId"] == poll["id"]), "C-6: {rest:?}");
+    assert_ne!(poll["id"], asked["id"]);
+    let mut withdrawn = rest.iter().filter(|message| message["method"] == "notifications/cancelled");
+    assert!(withdrawn.all(|notice| notice["params"]["requestId"] == poll["id"]), "C-6: {rest:?}");
 }
 
 #[tokio::test]

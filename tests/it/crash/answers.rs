@@ -6,8 +6,8 @@ use toolyard_tests::Session;
 use toolyard_tests::sink::Effects;
 
 impl Scene {
-    fn asking(&self, ms: u64) -> Value {
-        json!({"key": "a", "sink": self.sink.authority(), "ask": true, "ms": ms})
+    fn asking(&self) -> Value {
+        json!({"key": "a", "sink": self.sink.authority(), "ask": true, "ms": 0})
     }
 
     fn words(&self) -> Effects {
@@ -29,40 +29,32 @@ async fn answer(session: &Session, id: &str, word: &str) -> bool {
     connection.try_send(post, "/mcp", &session.headers(), response.to_string()).await.is_some()
 }
 
-/// Row 7: the next run asks the question again, or the task fails.
+/// Row 7: the next run asks the question again, or the task fails. Row 8: the first answer wins, even if the host that
+/// took it dies.
 #[tokio::test]
-async fn a_question_outlives_its_runner_if_the_run_may_be_repeated() {
-    for tool in ["once", "again"] {
-        let mut scene = Scene::new(Some("ask.committed")).await;
-        let id = scene.try_create(tool, scene.asking(0)).await;
+async fn a_question_outlives_its_runner_if_the_run_may_be_repeated_and_an_answer_its_taker() {
+    for (fail_at, tool) in [
+        ("ask.committed", "once"),
+        ("ask.committed", "again"),
+        ("answer.committed", "once"),
+        ("answer.committed", "again"),
+    ] {
+        let mut scene = Scene::new(Some(fail_at)).await;
+        let id = scene.try_create(tool, scene.asking()).await;
+        if fail_at == "answer.committed" {
+            let id = id.as_ref().expect("a task");
+            assert!(!answer(&scene.session, id, "first").await, "the host died over it");
+        }
         scene.restart().await;
         let id = scene.known(id).await;
         if tool == "once" {
             scene.failed_honestly(&id).await;
-            assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![] });
+            assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![] }, "{fail_at}");
             continue;
         }
-        assert!(answer(&scene.session, &id, "yes").await);
-        assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 2, "word": "yes"}));
-        assert_eq!(scene.words(), Effects { begun: vec![1, 2], words: vec![(2, "yes".to_owned())] });
-    }
-}
-
-/// Row 8: the first answer wins, even if the host that took it dies.
-#[tokio::test]
-async fn an_answer_that_was_committed_holds_though_its_taker_died() {
-    for tool in ["once", "again"] {
-        let mut scene = Scene::new(Some("answer.committed")).await;
-        let id = scene.try_create(tool, scene.asking(0)).await.expect("a task");
-        assert!(!answer(&scene.session, &id, "first").await, "the host died over it");
-        scene.restart().await;
-        if tool == "once" {
-            scene.failed_honestly(&id).await;
-            assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![] });
-        } else {
-            assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 2, "word": "first"}));
-            assert_eq!(scene.words(), Effects { begun: vec![1, 2], words: vec![(2, "first".to_owned())] });
-        }
+        assert!(fail_at == "answer.committed" || answer(&scene.session, &id, "first").await);
+        assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 2, "word": "first"}), "{fail_at}");
+        assert_eq!(scene.words(), Effects { begun: vec![1, 2], words: vec![(2, "first".to_owned())] });
     }
 }
 
@@ -72,7 +64,7 @@ async fn an_answer_reaches_the_runner_though_its_messenger_died() {
     for fail_at in ["answer.committed", "answer.uncommitted"] {
         let scene = Scene::new(None).await;
         let mut beside = scene.host.another_to_fail_at(fail_at).await;
-        let id = scene.try_create("once", scene.asking(0)).await.expect("a task");
+        let id = scene.try_create("once", scene.asking()).await.expect("a task");
         assert!(!answer(&scene.session.at(beside.port()), &id, "first").await);
         beside.was_killed().await;
         let word = if fail_at == "answer.committed" { "first" } else { "second" };

@@ -70,26 +70,20 @@ async fn a_request_is_repeated_only_in_doubt_and_as_the_manifest_says() {
 }
 
 #[tokio::test]
-async fn a_crash_while_a_task_gives_up_its_run_loses_no_question() {
-    for fail_at in ["park.before", "park.uncommitted", "park.committed"] {
+async fn a_crash_while_a_task_gives_up_its_run_or_gets_it_back_loses_no_question_and_no_answer() {
+    let parks = ["park.before", "park.uncommitted", "park.committed"];
+    for fail_at in parks.into_iter().chain(["wake.before", "wake.uncommitted", "wake.committed"]) {
         let mut scene = scene(fail_at, "fail").await;
         let id = scene.create(json!({"rounds": 1, "ask": true})).await.expect("a task");
-        scene.restart().await;
-        scene.session.until(&id, "input_required").await;
-        scene.answer(&id).await;
-        assert!(scene.outcome(&id).await[0]["answer"].to_string().contains("accept"), "{fail_at}");
-        assert_eq!(scene.begun("k"), [0], "{fail_at}");
-    }
-}
-
-#[tokio::test]
-async fn a_crash_while_a_task_gets_its_run_back_loses_no_answer() {
-    for fail_at in ["wake.before", "wake.uncommitted", "wake.committed"] {
-        let mut scene = scene(fail_at, "fail").await;
-        let id = scene.create(json!({"rounds": 1, "ask": true})).await.expect("a task");
-        until("the run to end", || async { scene.host.runs().await == 0 }).await;
-        scene.answer(&id).await;
-        scene.restart().await;
+        if parks.contains(&fail_at) {
+            scene.restart().await;
+            scene.session.until(&id, "input_required").await;
+            scene.answer(&id).await;
+        } else {
+            until("the run to end", || async { scene.host.runs().await == 0 }).await;
+            scene.answer(&id).await;
+            scene.restart().await;
+        }
         assert!(scene.outcome(&id).await[0]["answer"].to_string().contains("accept"), "{fail_at}");
         assert_eq!(scene.begun("k"), [0], "{fail_at}");
     }

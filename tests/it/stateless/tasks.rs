@@ -57,7 +57,7 @@ async fn t_26t_4_t_26t_5_what_is_forbidden_or_no_tool_never_becomes_a_task() {
 }
 
 #[tokio::test]
-async fn t_26t_25_a_task_of_a_session_is_that_sessions_alone() {
+async fn t_41_t_26t_25_without_a_token_a_task_of_a_session_is_that_sessions_alone() {
     let (host, client) = probe().await;
     let session = Session::open(host.port()).await;
     let id = session.create("wait", json!({"ms": 600_000})).await;
@@ -71,5 +71,8 @@ async fn t_26t_25_a_task_of_a_session_is_that_sessions_alone() {
     }
     let (_, granted) = client.listen(json!({"taskIds": [id], "toolsListChanged": true})).await;
     assert!(granted.get("taskIds").is_none_or(|none| *none == json!([])), "{granted}");
+    let other = Session::open(host.port()).await;
+    assert_eq!(other.error("tasks/get", json!({"taskId": id})).await["message"], "Task not found");
+    assert_eq!(other.result("tasks/list", json!({})).await["tasks"], json!([]));
     assert_eq!(session.task(&id).await["status"], "working");
 }
