@@ -4,14 +4,12 @@ mod interrupted;
 mod refusals;
 
 use serde_json::json;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use toolyard_tests::host::run;
+use toolyard_tests::host::{run, write_private};
 use toolyard_tests::{Host, Setup, ends, eventually, guests, postgres, succeeds, until};
 
 /// Concurrent clients that create tasks.
@@ -122,11 +120,7 @@ async fn a_backup_of_a_database_under_load_holds_every_acknowledged_task() {
 async fn stays_encrypted(from: &str, to: &str) {
     const WORD: &str = "geheimwort";
     let keys = "\n[encryption]\nkey-file = \"keys\"\n";
-    let write_key = |folder: &Path, digits: &str| {
-        let path = folder.join("keys");
-        std::fs::write(&path, digits.repeat(32)).expect("writes");
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("sets");
-    };
+    let write_key = |folder: &Path, digits: &str| write_private(&folder.join("keys"), &digits.repeat(32));
     let from = setup(&format!("{from}{keys}"));
     write_key(from.folder(), "11");
     let (host, session) = from.open().await;

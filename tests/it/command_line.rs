@@ -1,12 +1,12 @@
 //! The commands, as a shell sees them: output, errors, exit codes.
 
 use serde_json::{Value, json};
-use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Output;
 use tokio::process::Command;
 use toolyard_tests::compiled::Compiled;
+use toolyard_tests::host::{command, set_mode};
 use toolyard_tests::{Setup, ends, guests, process, succeeds};
 
 async fn run(args: &[&str]) -> Output {
@@ -39,18 +39,12 @@ pub fn err(output: &Output) -> String {
 
 #[tokio::test]
 async fn help_names_the_flag_the_variable_and_the_key() {
-    let help = run(&["--help"]).await;
-    assert_eq!(help.status.code(), Some(0));
-    let text = out(&help);
+    let text = succeeds(&run(&["--help"]).await);
     for word in ["TOOLYARD_PLUGINS", "Exit codes", "key: plugins"] {
         assert!(text.contains(word), "{word}:\n{text}");
     }
     // The environment of these commands names the folders.
-    let alone = run(&[]).await;
-    assert!(
-        alone.status.code() == Some(2) && err(&alone).contains("Commands to operate a host:"),
-        "{alone:?}"
-    );
+    ends(&run(&[]).await, 2, "Commands to operate a host:");
     assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
 }
 
@@ -131,17 +125,11 @@ async fn call_prints_what_the_tool_gives_and_its_exit_code_says_how_it_ended() {
 
 #[tokio::test]
 async fn ctrl_c_cancels_a_call() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let _compiled = Compiled::given_to(folder.path());
-    let mut child = Command::new(guests::binary())
-        .args(["call", "spin", r#"{"ms":600000}"#])
-        .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
-        .env("TOOLYARD_DATA", folder.path())
-        .env("TOOLYARD_LOG", "toolyard_dispatch=debug")
-        .stderr(std::process::Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("it runs");
+    let setup = Setup::probe();
+    let _compiled = Compiled::given_to(&setup.folder().join("data"));
+    let mut call = command("call", setup.folder(), &["spin", r#"{"ms":600000}"#]);
+    call.env("TOOLYARD_LOG", "toolyard_dispatch=debug").stderr(std::process::Stdio::piped());
+    let mut child = call.spawn().expect("it runs");
     let stderr = child.stderr.take().expect("piped");
     let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(stderr));
     // The guest runs once the dispatcher logs that the call goes on.
@@ -224,14 +212,13 @@ async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste_or_says_that_
 
 #[tokio::test]
 async fn a_call_from_the_shell_asks_its_questions_there() {
-    let (folder, args) = Setup::probe().into_parts();
+    let (folder, _) = Setup::probe().into_parts();
     let typing = folder.path().join("typed");
     let call = async |extra: &[&str], typed: &str| {
         std::fs::write(&typing, typed).expect("writes");
-        let mut command = toolyard_tests::host::command("call", folder.path(), &args);
-        command.args(["ask", r#"{"question":"Which colour?"}"#]).args(extra);
-        command.stdin(std::fs::File::open(&typing).expect("is there"));
-        command.output().await.expect("it ends")
+        let mut call = command("call", folder.path(), &["ask", r#"{"question":"Which colour?"}"#]);
+        call.args(extra).stdin(std::fs::File::open(&typing).expect("is there"));
+        call.output().await.expect("it ends")
     };
     let answered = call(&["--ask"], "blue\n").await;
     assert_eq!(succeeds(&answered), "blue\n");
@@ -308,23 +295,21 @@ async fn root_runs_the_commands_of_a_service_as_its_user() {
     const SERVICE: u32 = 65_534;
     let place = tempfile::tempdir().expect("a folder");
     let at = |name: &str| place.path().join(name);
-    let chmod =
-        |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("sets");
-    chmod(place.path(), 0o755);
+    set_mode(place.path(), 0o755);
     for (name, mode) in [("plugins", 0o755), ("data", 0o700), ("backups", 0o700)] {
         std::fs::create_dir(at(name)).expect("makes");
-        chmod(&at(name), mode);
+        set_mode(&at(name), mode);
         std::os::unix::fs::chown(at(name), Some(SERVICE), Some(SERVICE)).expect("gives away");
     }
     // The program and the plugin must be readable for it.
     for (from, to) in [(guests::binary(), "toolyard"), (guests::fixture("versioned_v1"), "versioned.wasm")] {
         std::fs::copy(from, at(to)).expect("copies");
-        chmod(&at(to), 0o755);
+        set_mode(&at(to), 0o755);
     }
     let config = at("toolyard.toml");
     let text = format!("plugins = {:?}\ndata = {:?}\n", at("plugins"), at("data"));
     std::fs::write(&config, text).expect("writes");
-    chmod(&config, 0o644);
+    set_mode(&config, 0o644);
     let run = async |args: &[&str]| {
         let mut command = Command::new(at("toolyard"));
         command.args(args).arg("--config").arg(&config).env_clear().current_dir(place.path());
@@ -355,7 +340,7 @@ async fn root_runs_the_commands_of_a_service_as_its_user() {
         }
     }
     // A file that others can change must not choose whose process this becomes.
-    chmod(&config, 0o666);
+    set_mode(&config, 0o666);
     let refused = run(&["tools"]).await;
     assert!(err(&refused).contains("belongs to the user 65534"), "{}", err(&refused));
 }

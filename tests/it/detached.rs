@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_tests::host::run;
-use toolyard_tests::stateless::{enveloped, tasks};
+use toolyard_tests::stateless::{enveloped, everything};
 use toolyard_tests::{Backgrounds, Setup, Stdio, guests, succeeds};
 
 /// A folder with the probe, and the background hosts that start on it.
@@ -59,31 +59,9 @@ async fn open(mut stdio: Stdio) -> Stdio {
     stdio
 }
 
-/// Creates a task; returns its id.
-async fn create(stdio: &mut Stdio, tool: &str, arguments: Value) -> String {
-    let params = json!({"name": tool, "arguments": arguments, "task": {}});
-    let created = stdio.request("tools/call", params).await;
-    let id = created["result"]["task"]["taskId"].as_str();
-    id.unwrap_or_else(|| panic!("a task: {created}")).to_owned()
-}
-
-/// The same without a session, with a tool that requires a task.
-async fn create_alone(stdio: &mut Stdio, arguments: Value) -> String {
-    let params = json!({"name": "batch", "arguments": arguments});
-    let created = stdio.request("tools/call", enveloped(params, &tasks())).await;
-    let id = created["result"]["taskId"].as_str();
-    id.unwrap_or_else(|| panic!("a task: {created}")).to_owned()
-}
-
-async fn status(stdio: &mut Stdio, id: &str) -> String {
-    let seen = stdio.request("tasks/get", json!({"taskId": id})).await;
-    seen["result"]["status"].as_str().unwrap_or_else(|| panic!("a status: {seen}")).to_owned()
-}
-
-async fn result(stdio: &mut Stdio, id: &str) -> Value {
-    stdio.request("tasks/result", json!({"taskId": id})).await
-}
-
-fn text(answer: &Value) -> &str {
-    toolyard_tests::text(&answer["result"])
+/// Creates a task without a session, with a tool that requires one; returns its id.
+async fn create_alone(stdio: &mut Stdio, tool: &str, arguments: Value) -> String {
+    let params = json!({"name": tool, "arguments": arguments});
+    let created = stdio.result("tools/call", enveloped(params, &everything())).await;
+    created["taskId"].as_str().unwrap_or_else(|| panic!("a task: {created}")).to_owned()
 }

@@ -1,18 +1,13 @@
 //! The origin of tools: which components may be loaded, from whom, and which facts the host records.
 
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use toolyard_tests::host::run;
+use toolyard_tests::host::{run, set_mode};
 use toolyard_tests::{Setup, ends, guests, succeeds};
 
 /// A folder with the guest `add` in its plugin folder.
 fn folder() -> tempfile::TempDir {
     Setup::new().with(&[guests::fixture("add")]).into_parts().0
-}
-
-fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changes the mode");
 }
 
 /// The errors of `toolyard tools`, which ends with this code.

@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 use toolyard_tests::host::{command, install_bytes};
 use toolyard_tests::session::initialize;
 use toolyard_tests::stateless::enveloped;
-use toolyard_tests::{LATEST, PATIENCE, Setup, Stdio, guests, nightly};
+use toolyard_tests::{LATEST, PATIENCE, Setup, Stdio, guests, nightly, text};
 
 #[tokio::test]
 async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
@@ -20,11 +20,7 @@ async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
     let result = stdio.initialize("2024-11-05").await;
     assert_eq!(result["protocolVersion"], "2024-11-05", "stdio goes further back than HTTP");
     assert!(result["capabilities"]["tasks"].is_null());
-    assert_eq!(
-        stdio.request("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await["result"]["content"]
-            [0]["text"],
-        "x"
-    );
+    assert_eq!(text(&stdio.call("echo", json!({"text": "x"})).await), "x");
     assert_eq!(stdio.request("tasks/list", json!({})).await["error"]["code"], -32601);
 }
 
@@ -41,34 +37,32 @@ async fn a_client_that_lists_once_while_components_compile_can_call_each_tool() 
     let script = std::fs::read(script).expect("make examples");
     install_bytes(setup.plugins(), "script.wasm", &never_compiled(script));
     let mut stdio = Stdio::start(setup);
-    let discovered = stdio.request("server/discover", enveloped(json!({}), &json!({}))).await;
-    assert!(discovered["result"]["capabilities"]["tools"].is_object(), "{discovered}");
+    let discovered = stdio.result("server/discover", enveloped(json!({}), &json!({}))).await;
+    assert!(discovered["capabilities"]["tools"].is_object(), "{discovered}");
     let names = names_once(&mut stdio).await;
     assert!(names.contains(&"echo".to_owned()), "{names:?}");
-    let called = stdio.request("tools/call", json!({"name": "weather", "arguments": {}})).await;
-    assert_eq!(called["result"]["isError"], true, "it is compiled, and checks its arguments: {called}");
+    let called = stdio.call("weather", json!({})).await;
+    assert_eq!(called["isError"], true, "it is compiled, and checks its arguments: {called}");
     stdio.close().await;
 
     // After an upgrade, no code of the earlier host can be used. The definitions are known.
     let is_code = |path: &PathBuf| path.extension().is_some_and(|end| end == "cwasm");
     let files = std::fs::read_dir(stdio.data().join("compiled")).expect("is there").flatten();
-    files
-        .map(|file| file.path())
-        .filter(is_code)
-        .for_each(|path| std::fs::remove_file(path).expect("removes"));
+    for code in files.map(|file| file.path()).filter(is_code) {
+        std::fs::remove_file(code).expect("removes");
+    }
     let mut next = stdio.another();
     let names = names_once(&mut next).await;
     assert!(["weather", "echo"].iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
-    let called = next.request("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await;
-    assert_eq!(called["result"]["content"][0]["text"], "x");
+    assert_eq!(text(&next.call("echo", json!({"text": "x"})).await), "x");
     assert_eq!(next.notices().len(), 0, "no list has changed");
 }
 
 /// Initializes, and lists the tools.
 async fn names_once(stdio: &mut Stdio) -> Vec<String> {
     stdio.initialize(LATEST).await;
-    let listed = stdio.request("tools/list", json!({})).await;
-    let tools = listed["result"]["tools"].as_array().expect("tools").iter();
+    let listed = stdio.result("tools/list", json!({})).await;
+    let tools = listed["tools"].as_array().expect("tools").iter();
     tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
 }
 
@@ -128,11 +122,9 @@ async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
 #[tokio::test]
 async fn s_5_the_largest_line_is_one_that_clients_can_read() {
     let mut stdio = Stdio::open(Setup::probe()).await;
-    let flood = |mib: u32| json!({"name": "flood", "arguments": {"mib": mib}});
-    let large = stdio.request("tools/call", flood(7)).await;
-    assert_eq!(large["result"]["isError"], false);
-    let larger = stdio.request("tools/call", flood(9)).await;
-    assert_eq!(larger["result"]["isError"], true);
+    assert_eq!(stdio.call("flood", json!({"mib": 7})).await["isError"], false);
+    let larger = stdio.call("flood", json!({"mib": 9})).await;
+    assert_eq!(larger["isError"], true);
     assert!(larger.to_string().contains("limits.output"), "{larger}");
 }
 
@@ -140,9 +132,8 @@ async fn s_5_the_largest_line_is_one_that_clients_can_read() {
 async fn s_3_at_the_end_of_input_the_process_ends_and_only_answers_under_way_are_waited_for() {
     for (tool, ms) in [("wait", 300), ("spin", 600_000)] {
         let mut stdio = Stdio::open(Setup::probe()).await;
-        let task = json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}});
-        let task = stdio.request("tools/call", task).await;
-        assert_eq!(task["result"]["task"]["status"], "working");
+        let task = stdio.create("wait", json!({"ms": 600_000})).await;
+        assert_eq!(stdio.task(&task).await["status"], "working");
         stdio.send("tools/call", json!({"name": tool, "arguments": {"ms": ms}})).await;
         let (status, rest) = stdio.close().await;
         assert!(status.success());
@@ -154,20 +145,17 @@ async fn s_3_at_the_end_of_input_the_process_ends_and_only_answers_under_way_are
 #[tokio::test]
 async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
     let mut first = Stdio::open(Setup::probe()).await;
-    let done = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
-    let done = done["result"]["task"]["taskId"].clone();
-    let result = first.request("tasks/result", json!({"taskId": done})).await["result"].clone();
-    let live =
-        first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
-    let live = live["result"]["task"]["taskId"].clone();
+    let done = first.create("wait", json!({"ms": 1})).await;
+    let result = first.result("tasks/result", json!({"taskId": done})).await;
+    let live = first.create("wait", json!({"ms": 600_000})).await;
     first.close().await;
     let mut second = first.another();
     // 26T-25: in the other generation, too.
     let get = enveloped(json!({"taskId": done}), &toolyard_tests::stateless::tasks());
-    assert_eq!(second.request("tasks/get", get).await["result"]["status"], "completed");
+    assert_eq!(second.result("tasks/get", get).await["status"], "completed");
     second.initialize("2025-11-25").await;
-    assert_eq!(second.request("tasks/result", json!({"taskId": done})).await["result"], result);
-    let ended = second.request("tasks/get", json!({"taskId": live})).await["result"].clone();
+    assert_eq!(second.result("tasks/result", json!({"taskId": done})).await, result);
+    let ended = second.task(&live).await;
     assert_eq!(ended["status"], "failed");
     assert!(ended["statusMessage"].as_str().expect("a message").contains("host"), "{ended}");
 }

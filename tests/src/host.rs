@@ -204,6 +204,24 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
     std::fs::rename(partial, folder.join(name)).expect("a rename");
 }
 
+/// Sets the mode of a file or folder.
+///
+/// # Panics
+/// If it cannot be set.
+pub fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("sets");
+}
+
+/// Writes a file that only this user can read, such as one with keys.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write_private(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("writes");
+    set_mode(path, 0o600);
+}
+
 /// A command of the binary on the plugin and data folders in `folder`.
 pub fn command(name: &str, folder: &Path, args: &[impl AsRef<str>]) -> Command {
     command_of(&guests::binary(), name, folder, args)

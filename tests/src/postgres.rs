@@ -47,11 +47,9 @@ impl Server {
     /// In CI, if it is not installed; anywhere, if it does not start.
     pub fn start(flushing: Flushing) -> Option<Self> {
         let Some(bin) = programs() else {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "PostgreSQL is not installed (tests/postgres/install.sh)"
-            );
-            eprintln!("SKIPPED: PostgreSQL is not installed (tests/postgres/install.sh)");
+            let missing = "PostgreSQL is not installed (tests/postgres/install.sh)";
+            assert!(std::env::var_os("CI").is_none(), "{missing}");
+            eprintln!("SKIPPED: {missing}");
             return None;
         };
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -64,16 +62,10 @@ impl Server {
         }
         let data = folder.join("data");
         let mut make = unprivileged(&bin.join("initdb"));
-        make.args([
-            "--username=toolyard",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-            "-D",
-        ]);
+        make.args("--username=toolyard --auth=trust --encoding=UTF8 --locale=C --no-sync -D".split(' '));
         run(make.arg(&data));
-        let server = Self { bin, folder, port: free_port(), child: Mutex::new(None) };
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
+        let server = Self { bin, folder, port: free.expect("a port").port(), child: Mutex::new(None) };
         let fsync = if flushing == Flushing::Off { "off" } else { "on" };
         let settings = format!(
             "listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
@@ -93,9 +85,7 @@ impl Server {
     /// # Panics
     /// If it does not start.
     pub fn begin(&self) {
-        let began = Instant::now();
-        loop {
-            assert!(began.elapsed() < PATIENCE, "no server: {}", self.said());
+        self.until("no server", || {
             // A server that starts while processes of the former one are still ending gives up.
             let mut child = self.child.lock().expect("no panic");
             let is_over = |child: &mut Child| child.try_wait().expect("it can be asked").is_some();
@@ -103,9 +93,15 @@ impl Server {
                 *child = Some(spawn_for_good(self.command()));
             }
             drop(child);
-            if self.answers() {
-                return;
-            }
+            self.answers()
+        });
+    }
+
+    /// Waits until it is so; `otherwise` is what is wrong if it never is.
+    fn until(&self, otherwise: &str, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < PATIENCE, "{otherwise}: {}", self.said());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -131,13 +127,8 @@ impl Server {
         // `kill` reports processes that have ended meanwhile.
         all.stderr(Stdio::null()).status().expect("it starts");
         child.wait().expect("it has ended");
-        let pid = self.folder.join("data/postmaster.pid");
-        let began = Instant::now();
-        while self.answers() {
-            assert!(began.elapsed() < PATIENCE, "it goes on: {}", self.said());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        drop(fs::remove_file(pid));
+        self.until("it goes on", || !self.answers());
+        drop(fs::remove_file(self.folder.join("data/postmaster.pid")));
     }
 
     /// The process id of the server.
@@ -184,11 +175,7 @@ impl Server {
         }
         self.ask("ALTER SYSTEM SET ssl = on");
         self.ask("SELECT pg_reload_conf()");
-        let began = Instant::now();
-        while self.ask("SHOW ssl").trim() != "on" {
-            assert!(began.elapsed() < PATIENCE, "it does not encrypt: {}", self.said());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.until("it does not encrypt", || self.ask("SHOW ssl").trim() == "on");
     }
 
     /// The answer of its database to a statement: a line for each row, values between bars.
@@ -359,11 +346,6 @@ fn is_root() -> bool {
 fn run(command: &mut Command) {
     let output = command.current_dir(std::env::temp_dir()).output().expect("the command starts");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// Removes folders of processes that ended without cleaning up.

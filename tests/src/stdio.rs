@@ -160,6 +160,36 @@ impl Stdio {
         self.answer(id).await
     }
 
+    /// The result of a request.
+    ///
+    /// # Panics
+    /// If it is an error.
+    pub async fn result(&mut self, method: &str, params: Value) -> Value {
+        let mut answer = self.request(method, params).await;
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// Makes a plain call; returns its result.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// Calls a tool as a task; returns the id of the task.
+    ///
+    /// # Panics
+    /// If no task is created.
+    pub async fn create(&mut self, tool: &str, arguments: Value) -> String {
+        let params = json!({"name": tool, "arguments": arguments, "task": {}});
+        let created = self.result("tools/call", params).await;
+        created["task"]["taskId"].as_str().expect("a task").to_owned()
+    }
+
+    /// The current state of the task.
+    pub async fn task(&mut self, id: &str) -> Value {
+        self.result("tasks/get", json!({"taskId": id})).await
+    }
+
     /// Sends a request; returns its id.
     pub async fn send(&mut self, method: &str, params: Value) -> i64 {
         let id = self.next;

@@ -2,7 +2,7 @@
 
 use super::{order, setup};
 use crate::resume::RESUME;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolyard_tests::{Backgrounds, LATEST, Setup, Sink, Stdio, eventually, text, token};
 
 /// A client that cannot keep its process is killed in the middle of a call. The next client finds the task.
@@ -20,19 +20,15 @@ async fn a_call_over_a_pipe_outlives_its_client_with_detach() {
     let listed = eventually("the task in the list", || async {
         let mut other = second.another();
         other.initialize(LATEST).await;
-        let listed = call(&mut other, "task_list", json!({})).await;
+        let listed = other.call("task_list", json!({})).await;
         text(&listed).contains("\"slow\"").then_some(listed)
     })
     .await;
     assert!(text(&listed).contains("running since"), "{listed}");
-    let result = call(&mut second, "task_wait", json!({})).await;
+    let result = second.call("task_wait", json!({})).await;
     assert!(text(&result).contains("is done. Its result:"), "{result}");
     assert_eq!(result["structuredContent"]["key"], "k", "{result}");
     assert_eq!(sink.of("k").begun, [1], "the guest ran once");
-}
-
-async fn call(stdio: &mut Stdio, tool: &str, arguments: Value) -> Value {
-    stdio.request("tools/call", json!({"name": tool, "arguments": arguments})).await["result"].clone()
 }
 
 /// A client that is asked by a result makes its call again with the answer, and what it did before stays done.

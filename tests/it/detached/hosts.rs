@@ -1,24 +1,22 @@
 //! The background host itself: when it starts, which one a process uses, and when it ends.
 
-use super::{Folder, create, result, status, text};
+use super::Folder;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use toolyard_tests::stateless::{enveloped, tasks};
-use toolyard_tests::{Stdio, until};
+use toolyard_tests::{Stdio, text, until};
 
 /// 26B-7: clients start a second process, send it one request and end it.
 #[tokio::test]
 async fn b_26b_7_a_probe_leaves_nothing_running() {
     let folder = Folder::new();
     let mut probe = folder.relay();
-    let found = probe.request("server/discover", enveloped(json!({}), &tasks())).await;
-    assert!(found["result"].is_object(), "{found}");
+    probe.result("server/discover", enveloped(json!({}), &tasks())).await;
     kill_process(probe.pid(), Signal::TERM).expect("it runs");
     assert!(probe.ended().await.success());
     let mut relay = folder.open().await;
-    let echo = json!({"name": "echo", "arguments": {"text": "x"}});
-    assert_eq!(text(&relay.request("tools/call", echo).await), "x");
+    assert_eq!(text(&relay.call("echo", json!({"text": "x"})).await), "x");
     assert!(relay.close().await.0.success());
     folder.backgrounds.gone().await;
 }
@@ -30,14 +28,14 @@ async fn relays_that_begin_at_once_share_one_host_which_nobody_else_can_reach() 
     for _ in 0..4 {
         let mut relay = folder.open().await;
         creating.spawn(async move {
-            let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+            let id = relay.create("wait", json!({"ms": 600_000})).await;
             (relay, id)
         });
     }
     let (mut relays, ids): (Vec<_>, Vec<_>) = creating.join_all().await.into_iter().unzip();
     let host = folder.backgrounds.one().await;
     for id in &ids {
-        assert_eq!(status(&mut relays[0], id).await, "working");
+        assert_eq!(relays[0].task(id).await["status"], "working");
     }
     let sockets = folder.backgrounds.files("sock");
     let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
@@ -47,8 +45,8 @@ async fn relays_that_begin_at_once_share_one_host_which_nobody_else_can_reach() 
     for (relay, id) in relays.iter_mut().zip(&ids) {
         relay.request("tasks/cancel", json!({"taskId": id})).await;
     }
-    let again = create(&mut relays[1], "wait", json!({"ms": 1})).await;
-    assert_eq!(text(&result(&mut relays[1], &again).await), "waited 1 ms");
+    let again = relays[1].create("wait", json!({"ms": 1})).await;
+    assert_eq!(text(&relays[1].result("tasks/result", json!({"taskId": again})).await), "waited 1 ms");
     assert_eq!(folder.backgrounds.one().await, host);
     drop(relays);
     folder.backgrounds.gone().await;
@@ -58,7 +56,7 @@ async fn relays_that_begin_at_once_share_one_host_which_nobody_else_can_reach() 
 async fn a_stopped_host_is_said_not_to_answer() {
     let folder = Folder::new();
     let mut relay = folder.open().await;
-    let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+    let id = relay.create("wait", json!({"ms": 600_000})).await;
     let host = folder.backgrounds.one().await;
     kill_process(host, Signal::STOP).expect("it runs");
     let mut other = folder.relay();
@@ -67,9 +65,8 @@ async fn a_stopped_host_is_said_not_to_answer() {
     assert!(message.contains("does not answer"), "{message}");
     kill_process(host, Signal::CONT).expect("it runs");
     let mut other = folder.open().await;
-    let cancelled = other.request("tasks/cancel", json!({"taskId": id})).await;
-    assert_eq!(cancelled["result"]["status"], "cancelled");
-    assert_eq!(status(&mut relay, &id).await, "cancelled");
+    assert_eq!(other.result("tasks/cancel", json!({"taskId": id})).await["status"], "cancelled");
+    assert_eq!(relay.task(&id).await["status"], "cancelled");
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! Tasks of a client at a pipe that wait without a run: they continue after the end of the client, of its relay,
 //! and of the host.
 
-use super::{Folder, open, status, text};
+use super::{Folder, create_alone, open};
 use crate::questions::RELATED;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use toolyard_tests::stateless::{enveloped, everything};
-use toolyard_tests::{Setup, Stdio, guests, until};
+use toolyard_tests::{Setup, Stdio, guests, text, until};
 
 /// A folder with a tool whose tasks resume, and with more in its manifest.
 pub(super) fn resuming(setup: Setup, more: &str) -> Folder {
@@ -27,10 +27,7 @@ pub(super) async fn client(folder: &Folder, has_session: bool) -> Stdio {
 }
 
 pub(super) async fn request(client: &mut Stdio, has_session: bool, method: &str, params: Value) -> Value {
-    let params = if has_session { params } else { enveloped(params, &everything()) };
-    let answer = client.request(method, params).await;
-    assert!(answer["result"].is_object(), "{answer}");
-    answer["result"].clone()
+    client.result(method, if has_session { params } else { enveloped(params, &everything()) }).await
 }
 
 async fn create(client: &mut Stdio, has_session: bool, arguments: Value) -> String {
@@ -43,13 +40,10 @@ pub(super) async fn create_with(
     tool: &str,
     arguments: Value,
 ) -> String {
-    let mut params = json!({"name": tool, "arguments": arguments});
-    if has_session {
-        params["task"] = json!({});
+    match has_session {
+        true => client.create(tool, arguments).await,
+        false => create_alone(client, tool, arguments).await,
     }
-    let created = request(client, has_session, "tools/call", params).await;
-    let task = if has_session { &created["task"] } else { &created };
-    task["taskId"].as_str().unwrap_or_else(|| panic!("a task: {created}")).to_owned()
 }
 
 impl Folder {
@@ -102,7 +96,7 @@ async fn a_task_that_sleeps_goes_on_if_its_host_is_killed_and_its_client_stays()
     // No request of the client starts the next one.
     folder.until_completed(&id).await;
     assert_ne!(folder.backgrounds.one().await, host);
-    assert_eq!(status(&mut relay, &id).await, "completed");
+    assert_eq!(relay.task(&id).await["status"], "completed");
 }
 
 /// The host has ended too: by itself, or killed; and another program, as after an upgrade, takes its place.
@@ -112,12 +106,10 @@ async fn a_question_is_answered_by_a_later_client_which_starts_the_host() {
         let folder = folder(Setup::new().set("detach.parked", "1s"));
         let mut relay = client(&folder, has_session).await;
         let asking = json!({"rounds": 1, "ask": true});
-        let ids = [
-            create(&mut relay, has_session, asking.clone()).await,
-            create(&mut relay, has_session, asking).await,
-        ];
-        for id in &ids {
-            folder.until_parked(id).await;
+        let mut ids = Vec::new();
+        for _ in 0..2 {
+            ids.push(create(&mut relay, has_session, asking.clone()).await);
+            folder.until_parked(&ids[ids.len() - 1]).await;
         }
         relay.kill().await;
         folder.backgrounds.gone().await;
@@ -143,8 +135,8 @@ async fn answered(folder: &Folder, has_session: bool, id: &str, args: &[&str]) {
         };
         let content = json!({"action": "accept", "content": {"n": 3}});
         later.line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": content}).to_string()).await;
-        let result = later.answer(waiting).await;
-        assert!(text(&result).contains("accept"), "{result}");
+        let answer = later.answer(waiting).await;
+        assert!(text(&answer["result"]).contains("accept"), "{answer}");
     } else {
         let asked = request(&mut later, false, "tasks/get", json!({"taskId": id})).await;
         let key = asked["inputRequests"].as_object().and_then(|asked| asked.keys().next());

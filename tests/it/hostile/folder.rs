@@ -5,11 +5,10 @@ use super::stage::Stage;
 use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use toolyard_tests::host::{install_as, install_bytes};
+use toolyard_tests::host::{install_as, install_bytes, set_mode};
 use toolyard_tests::{Host, Session, Setup, guests, text, until};
 
 /// The compile-time limit for a slow component.
@@ -180,10 +179,6 @@ async fn leave_no_descriptor_for_the_folder(_: &Stage) {
     prlimit(Some(host.pid()), Resource::Nofile, former).expect("ours");
     until_served(&host, "version").await;
     until("its end", || async { !tools(&host).await.contains("add") }).await;
-}
-
-fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("changes the mode");
 }
 
 async fn write_into_an_open_folder(_: &Stage) {

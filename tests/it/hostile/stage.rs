@@ -4,11 +4,10 @@
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
 use serde_json::{Value, json};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use toolyard_tests::host::install_as;
+use toolyard_tests::host::{install_as, write_private};
 use toolyard_tests::process::Usage;
 use toolyard_tests::{Host, PATIENCE, Session, Setup, guests, until};
 
@@ -23,9 +22,7 @@ pub const SECRET: &str = "a secret of the operator";
 
 /// Writes keys that only this user can read, for `encryption.key-file`.
 pub fn write_keys(file: &Path) {
-    let mut keys = std::fs::OpenOptions::new();
-    let keys = keys.write(true).create_new(true).mode(0o600).open(file);
-    std::io::Write::write_all(&mut keys.expect("makes"), "5a".repeat(32).as_bytes()).expect("writes");
+    write_private(file, &"5a".repeat(32));
 }
 
 /// A host under attack.
@@ -205,23 +202,18 @@ impl Stage {
     /// Waits until the host uses no more resources than before the attacks, apart from warm pools and caches.
     pub async fn at_rest(self) {
         let Self { host, rest, .. } = self;
-        let mut last = None;
-        let calm = |usage: Usage| {
-            usage.resident <= rest.resident + MEMORY_SLACK
+        let begun = std::time::Instant::now();
+        loop {
+            let usage = host.usage();
+            if usage.resident <= rest.resident + MEMORY_SLACK
                 && usage.descriptors <= rest.descriptors + COUNT_SLACK
                 && usage.threads <= rest.threads + COUNT_SLACK
-        };
-        let begun = std::time::Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let usage = host.usage();
-            last = Some(usage);
-            if calm(usage) {
-                eprintln!("before: {rest:?}, after: {usage:?}");
-                return;
+            {
+                return eprintln!("before: {rest:?}, after: {usage:?}");
             }
+            assert!(begun.elapsed() < PATIENCE, "it is not at rest: before {rest:?}, now {usage:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("the host is not at rest: before {rest:?}, now {last:?}");
     }
 }
 

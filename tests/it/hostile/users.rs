@@ -2,12 +2,10 @@
 //! place of its own. The test itself plays these users, unless that needs a real second user.
 
 use super::stage::Stage;
-use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Output;
-use std::time::Duration;
-use toolyard_tests::{Setup, guests};
+use toolyard_tests::host::{run, set_mode};
+use toolyard_tests::{PATIENCE, Setup};
 
 const OVERRIDE: &str = "data.others-may-write";
 
@@ -20,36 +18,23 @@ async fn users() {
     stage.at_rest().await;
 }
 
-fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("changes the mode");
-}
-
-/// The output of a command that ends by itself.
-async fn run(folder: &Path, args: &[&str]) -> Output {
-    let running = tokio::process::Command::new(guests::binary())
-        .args(args)
-        .current_dir(folder)
-        .kill_on_drop(true)
-        .output();
-    tokio::time::timeout(Duration::from_secs(60), running).await.expect("it ends").expect("it runs")
-}
-
-/// Starts a host that must refuse to start, and returns its message.
-async fn does_not_start(folder: &Path) -> String {
-    let args = ["serve", "--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"];
-    let output = run(folder, &args).await;
+/// The errors of a command that must refuse to start.
+async fn refused(name: &str, folder: &Path, args: &[&str]) -> String {
+    let output = tokio::time::timeout(PATIENCE, run(name, folder, args)).await.expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success(), "{said}");
     said
 }
 
+async fn does_not_start(folder: &Path) -> String {
+    refused("serve", folder, &["--listen", "127.0.0.1:0"]).await
+}
+
 /// A folder with an empty plugin folder and a data folder.
 fn place() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let (folder, _) = Setup::new().into_parts();
     let data = folder.path().join("data");
-    for made in [&data, &folder.path().join("plugins")] {
-        std::fs::create_dir(made).expect("makes");
-    }
+    std::fs::create_dir(&data).expect("makes");
     set_mode(&data, 0o700);
     (folder, data)
 }
@@ -60,20 +45,15 @@ async fn open_the_data_folder_to_everybody(_: &Stage) {
         set_mode(&data, mode);
         let said = does_not_start(folder.path()).await;
         assert!(said.contains("the data folder") && said.contains(who) && said.contains(OVERRIDE), "{said}");
-        // A command that only reads refuses too.
-        let listed = run(folder.path(), &["tasks", "list", "--data", "data", "--plugins", "plugins"]).await;
-        assert!(!listed.status.success() && String::from_utf8_lossy(&listed.stderr).contains(who));
-        assert!(!data.join("toolyard.sqlite").exists());
-        // Links could lie there in place of the files of a background host.
-        for command in ["stdio", "background-host"] {
-            let more: &[&str] = match command {
-                "stdio" => &["--detach"],
-                _ => &["--name", "0123456789abcdef", "--settings", "x"],
-            };
-            let args = [&[command, "--data", "data", "--plugins", "plugins"], more].concat();
-            let refused = run(folder.path(), &args).await;
-            assert!(String::from_utf8_lossy(&refused.stderr).contains(who), "{command}: {refused:?}");
-            assert!(!data.join("detached").exists(), "{command}");
+        // A command that only reads refuses too. Links could lie there in place of the files of a background host.
+        for (command, args) in [
+            ("tasks", &["list"][..]),
+            ("stdio", &["--detach"]),
+            ("background-host", &["--name", "0123456789abcdef", "--settings", "x"]),
+        ] {
+            let said = refused(command, folder.path(), args).await;
+            assert!(said.contains(who), "{command}: {said}");
+            assert!(!data.join("toolyard.sqlite").exists() && !data.join("detached").exists(), "{command}");
         }
     }
     set_mode(&data, 0o700);

@@ -17,18 +17,17 @@ async fn b_26b_7_a_probe_process_takes_nothing_from_the_one_that_serves() {
     let nodes = serving.folder.path().join("data/nodes");
     assert!(!nodes.exists(), "26D-6: a probe process registers no node");
     let call = json!({"name": "batch", "arguments": {"steps": 1, "ms": 600_000}});
-    let created = serving.request("tools/call", alone(call)).await;
-    let id = created["result"]["taskId"].clone();
+    let id = serving.result("tools/call", alone(call)).await["taskId"].take();
     for end_of_input in [true, false, true] {
         let mut probe = serving.another();
-        let found = probe.request("server/discover", alone(json!({}))).await;
-        assert_eq!(found["result"]["supportedVersions"], json!([VERSION]));
+        let found = probe.result("server/discover", alone(json!({}))).await;
+        assert_eq!(found["supportedVersions"], json!([VERSION]));
         match end_of_input {
             true => assert!(probe.close().await.0.success(), "26S-3"),
             false => probe.kill().await,
         }
-        let task = serving.request("tasks/get", alone(json!({"taskId": id}))).await;
-        assert_eq!(task["result"]["status"], "working", "not marked as lost");
+        let task = serving.result("tasks/get", alone(json!({"taskId": id}))).await;
+        assert_eq!(task["status"], "working", "not marked as lost");
     }
     serving.request("tasks/cancel", alone(json!({"taskId": id}))).await;
 }

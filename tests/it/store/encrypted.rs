@@ -2,25 +2,18 @@
 
 use super::{FILE, setup};
 use serde_json::json;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use toolyard_tests::host::command;
+use toolyard_tests::host::{command, write_private};
 use toolyard_tests::{Host, Session, ends};
 
 const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 const WORD: &str = "geheimwort";
 
-fn write_keys(path: &Path, text: &str) {
-    fs::write(path, text).expect("writes");
-    fs::set_permissions(path, Permissions::from_mode(0o600)).expect("sets");
-}
-
 /// Whether the word appears in the database file or its log.
 fn is_plain(data: &Path) -> bool {
     ["", "-wal", "-shm"].iter().any(|end| {
-        let bytes = fs::read(data.join(format!("{FILE}{end}"))).unwrap_or_default();
+        let bytes = std::fs::read(data.join(format!("{FILE}{end}"))).unwrap_or_default();
         bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes())
     })
 }
@@ -35,15 +28,15 @@ async fn told(host: &Host) -> (Session, String) {
 async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
     let keys = setup.folder().join("keys");
-    write_keys(&keys, OLD);
+    write_private(&keys, OLD);
     let host = setup.start().await;
     let (session, id) = told(&host).await;
     assert!(!is_plain(&host.data()));
     assert!(host.prints(&["tasks", "result", &id]).await.contains(WORD));
-    write_keys(&keys, NEW);
+    write_private(&keys, NEW);
     let refused = host.refuses(&["tasks", "list"], 1, "encrypted with the key").await;
     assert!(!refused.contains(OLD) && !refused.contains(NEW), "a key is shown");
-    write_keys(&keys, &format!("{NEW}\n{OLD}\n"));
+    write_private(&keys, &format!("{NEW}\n{OLD}\n"));
 
     // The host has only the old key, and goes on.
     let early = host.prints(&["tasks", "reencrypt"]).await;
@@ -53,7 +46,7 @@ async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
     let session = session.at(host.port());
     let done = host.prints(&["tasks", "reencrypt", "--json"]).await;
     assert_eq!(done, "{\"keysNeeded\":[],\"tasks\":2,\"unreadable\":[],\"written\":1}\n");
-    write_keys(&keys, NEW);
+    write_private(&keys, NEW);
     for task in [&id, &late] {
         assert!(host.prints(&["tasks", "result", task]).await.contains(WORD));
         let result = session.result("tasks/result", json!({"taskId": task})).await;
