@@ -118,10 +118,8 @@ mod tests {
                 value => claims[name] = value.clone(),
             }
         }
-        let audience = ["us".to_owned(), "we".to_owned()];
-        let now = Timestamp(NOW * 1000);
-        let expected =
-            ExpectedClaims { issuer: "https://i.example", audience: &audience, leeway_ms: 60_000, now };
+        let (audience, now) = (&["us".to_owned(), "we".to_owned()], Timestamp(NOW * 1000));
+        let expected = ExpectedClaims { issuer: "https://i.example", audience, leeway_ms: 60_000, now };
         subject(claims.as_object().expect("an object"), &expected)
     }
 

@@ -183,9 +183,8 @@ mod tests {
     }
 
     fn knows(on_network: bool, names: &[&str], host: &str) -> bool {
-        let settings =
-            AdminSettings { on_network, names: names.iter().map(|name| (*name).to_owned()).collect() };
-        let admin = Admin { health: Arc::new(Fine), settings };
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let admin = Admin { health: Arc::new(Fine), settings: AdminSettings { on_network, names } };
         let mut headers = HeaderMap::new();
         headers.insert(http::header::HOST, host.parse().expect("a test's header"));
         admin.knows(None, &headers)
@@ -200,9 +199,7 @@ mod tests {
             assert!(knows(true, &[], host) && !knows(false, &[], host), "{host}");
         }
         assert!(knows(true, &["toolyard"], "Toolyard:7421") && knows(false, &["toolyard"], "toolyard"));
-        for host in
-            ["evil.example", "10.0.0.7.evil.example", "10.0.0.7@evil.example", "evil.example@10.0.0.7", ""]
-        {
+        for host in ["e.example", "10.0.0.7.e.example", "10.0.0.7@e.example", "e.example@10.0.0.7", ""] {
             assert!(!knows(true, &["toolyard"], host), "{host}");
         }
     }

@@ -326,10 +326,7 @@ mod tests {
         let key = |last| RateKey::Peer(std::net::IpAddr::from([192, 0, 2, last]));
         let slots: Vec<_> = (0..64).map(|_| Arc::new(limit.free().expect("free"))).collect();
         let _busy: Vec<_> = slots.iter().map(|slot| slot.busy()).collect();
-        slots
-            .iter()
-            .enumerate()
-            .for_each(|(place, slot)| slot.serves(&key(if place % 8 < 5 { 1 } else { 2 })));
+        (0..).zip(&slots).for_each(|(place, slot)| slot.serves(&key(if place % 8 < 5 { 1 } else { 2 })));
         let evicted = |slot: &Arc<ConnectionSlot>| slot.evicted().now_or_never().is_some();
         for _ in 0..8 {
             limit.ask_one_to_leave();

@@ -114,9 +114,7 @@ mod tests {
         let id = EventId { stream: 0xabc, number: 7 };
         assert_eq!(id.to_string(), "0000000000000abc-7");
         assert_eq!(EventId::parse("0000000000000abc-7"), Some(id));
-        for other in
-            ["", "-", "abc-7", "0000000000000ABC-7", "0000000000000abc-07", "0000000000000abc-+7", "x-1"]
-        {
+        for other in "|-|abc-7|0000000000000ABC-7|0000000000000abc-07|0000000000000abc-+7|x-1".split('|') {
             assert_eq!(EventId::parse(other), None, "{other}");
         }
     }

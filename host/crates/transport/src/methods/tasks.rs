@@ -177,9 +177,8 @@ mod tests {
 
     fn required(questions: &[(Kind, &'static str)], client: &'static str) -> Option<Value> {
         let client = ClientCapabilities::of(&RawJson::trusted(client));
-        let questions: Vec<_> =
-            questions.iter().map(|(kind, params)| (*kind, RawJson::trusted(*params))).collect();
-        let error = check_askable(questions.iter().map(|(kind, params)| (*kind, params)), &client).err()?;
+        let params: Vec<_> = questions.iter().map(|(_, params)| RawJson::trusted(*params)).collect();
+        let error = check_askable(questions.iter().map(|(kind, _)| *kind).zip(&params), &client).err()?;
         assert_eq!(error.code, -32021);
         let data: Value = error.data.expect("data").decode().expect("JSON");
         Some(data["requiredCapabilities"].clone())

@@ -4,7 +4,6 @@
 use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
 use crate::kit::server::{clock, server_on, tool, waiting};
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -74,24 +73,16 @@ impl Hosts {
 
 impl Background for Hosts {
     fn connect(&self) -> BoxFuture<'_, Result<Connection, String>> {
-        async {
+        Box::pin(async {
             let process = Some(self.serving.lock().expect("no panic").1);
             let stream = UnixStream::connect(self.socket()).await.map_err(|_| "no room at the inn")?;
             Ok(Connection { stream, process })
-        }
-        .boxed()
+        })
     }
 }
 
-/// A client before its relay, and the hosts behind it.
-fn relayed() -> (Client, Arc<Hosts>, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
-    relayed_to(100)
-}
-
-/// The same; each host serves this many connections.
-fn relayed_to(
-    connections: usize,
-) -> (Client, Arc<Hosts>, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
+/// A client before its relay, and the hosts behind it, each of which serves this many connections.
+fn relayed(connections: usize) -> (Client, Arc<Hosts>, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
     let (waiting, go, said) = waiting(TaskSupport::Optional);
     let clock = clock();
     let hosts = Arc::new(Hosts {
@@ -140,11 +131,8 @@ fn call(id: i64, method: &str, params: Value) -> Value {
 }
 
 async fn open(client: &mut Client) {
-    let params = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {}},
-        "clientInfo": {"name": "x", "version": "1"},
-    });
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "x", "version": "1"}});
     let opened = client.answer(&call(0, "initialize", params)).await;
     assert_eq!(opened["result"]["protocolVersion"], "2025-11-25", "{opened}");
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -162,28 +150,26 @@ async fn create(client: &mut Client, id: i64, tool: &str) -> String {
 
 #[tokio::test]
 async fn ir_3_a_question_of_a_task_is_out_once_and_its_answer_finds_the_way_back() {
-    let (mut client, hosts, ..) = relayed();
+    let (mut client, hosts, ..) = relayed(100);
     hosts.start();
     open(&mut client).await;
     let id = create(&mut client, 1, "asks").await;
     let question = client.told("elicitation/create").await;
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     client.send(&call(2, "tasks/result", json!({"taskId": id})));
-    loop {
-        let message = client.next().await.expect("a message");
+    let mut message = client.next().await.expect("a message");
+    while message["id"] != 2 {
         assert_ne!(message["method"], "elicitation/create", "asked twice");
-        if message["id"] == 2 {
-            assert_eq!(text(&message), r#"{"action":"decline"}"#);
-            break;
-        }
+        message = client.next().await.expect("a message");
     }
+    assert_eq!(text(&message), r#"{"action":"decline"}"#);
     assert!(client.finish().await.is_empty());
     assert!(hosts.store.sessions(9).await.expect("reads").is_empty(), "H-24: it ends with its client");
 }
 
 #[tokio::test]
 async fn requests_that_find_no_room_are_refused_by_name() {
-    let (mut client, hosts, go, mut said) = relayed_to(2);
+    let (mut client, hosts, go, mut said) = relayed(2);
     hosts.start();
     let call = |id: i64, name: &str| request(json!(id), "tools/call", json!({"name": name}), &able());
     for id in 1..=2 {
@@ -208,7 +194,7 @@ async fn requests_that_find_no_room_are_refused_by_name() {
 
 #[tokio::test]
 async fn g_2_p_1_tl_1_what_a_task_tells_its_client_arrives_as_the_client_wants_it() {
-    let (mut client, hosts, go, _said) = relayed();
+    let (mut client, hosts, go, _said) = relayed(100);
     hosts.start();
     open(&mut client).await;
     client.answer(&call(1, "logging/setLevel", json!({"level": "error"}))).await;
@@ -233,7 +219,7 @@ async fn g_2_p_1_tl_1_what_a_task_tells_its_client_arrives_as_the_client_wants_i
 
 #[tokio::test]
 async fn t_26s_2_26sub_2_a_client_without_a_session_listens_cancels_and_uses_an_id_again() {
-    let (mut client, hosts, _go, mut said) = relayed();
+    let (mut client, hosts, _go, mut said) = relayed(100);
     hosts.start();
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     client.send(&request(json!("l"), "subscriptions/listen", wanted, &able()));
@@ -257,7 +243,7 @@ async fn t_26s_2_26sub_2_a_client_without_a_session_listens_cancels_and_uses_an_
 
 #[tokio::test]
 async fn a_client_goes_on_at_the_next_host_and_a_call_under_way_is_said_to_be_lost() {
-    let (mut client, hosts, go, mut said) = relayed();
+    let (mut client, hosts, go, mut said) = relayed(100);
     hosts.start();
     open(&mut client).await;
     client.send(&call(1, "tools/call", json!({"name": "waiting"})));
@@ -269,10 +255,7 @@ async fn a_client_goes_on_at_the_next_host_and_a_call_under_way_is_said_to_be_lo
     while !left.is_empty() {
         let lost = client.next().await.expect("a message");
         left.retain(|id| *id != lost["id"]);
-        assert!(
-            lost["error"]["message"].as_str().expect("a text").contains("may have had effects"),
-            "{lost}"
-        );
+        assert!(lost["error"]["message"].as_str().expect("text").contains("may have had effects"), "{lost}");
     }
     // The same session: the store is the same.
     create(&mut client, 2, "waiting").await;
@@ -281,11 +264,10 @@ async fn a_client_goes_on_at_the_next_host_and_a_call_under_way_is_said_to_be_lo
 
 #[tokio::test]
 async fn a_background_host_that_cannot_be_reached_is_named_and_nothing_runs_instead() {
-    let (mut client, hosts, ..) = relayed();
+    let (mut client, hosts, ..) = relayed(100);
     let refused = client.answer(&call(0, "initialize", json!({}))).await;
-    let refusals =
-        [refused, client.answer(&request(json!(2), "tools/call", json!({"name": "quick"}), &able())).await];
-    for refused in refusals {
+    let stateless = request(json!(2), "tools/call", json!({"name": "quick"}), &able());
+    for refused in [refused, client.answer(&stateless).await] {
         assert_eq!(refused["error"]["code"], -32603);
         assert!(refused["error"]["message"].as_str().expect("a text").contains("no room at the inn"));
     }

@@ -37,7 +37,6 @@ async fn t_26d_1_26j_5_26c_5_discover_is_answered_without_a_session() {
     assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
     assert_eq!(result["_meta"][META_SERVER_INFO], json!({"name": "test", "version": "1"}));
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(10_000), &json!("public")));
-    served.stopped().await;
 }
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
@@ -55,7 +54,6 @@ async fn l_6_a_session_that_begins_while_components_compile_is_told_of_all_lists
             assert_eq!(capabilities.contains_key(list), declared, "{capabilities:?}");
         }
     }
-    served.stopped().await;
 }
 
 /// A server with two tokens, each for its own subject.
@@ -155,7 +153,6 @@ async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
         let answer = served.post_text(headers, body).await;
         assert_eq!(refusal(answer).await, expected, "{headers:?} {body}");
     }
-    served.stopped().await;
 }
 
 #[tokio::test]
@@ -173,7 +170,6 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
         // 26H-15: clients go by the id.
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32601), &json!(method)));
     }
-    served.stopped().await;
 }
 
 /// A request without an envelope and without such headers is answered as before, and an unknown version is
@@ -206,7 +202,6 @@ async fn t_26b_1_26b_3_what_is_of_sessions_stays_as_it_was_and_refusals_say_what
         let text = answer.text().await;
         assert!(text.contains(says), "{headers:?} {body}: {text}");
     }
-    served.stopped().await;
 }
 
 #[tokio::test]
@@ -230,7 +225,6 @@ async fn t_26h_10_notifications_are_accepted_unless_their_headers_say_otherwise(
     }
     let response = r#"{"jsonrpc":"2.0","id":"s-1","result":{}}"#;
     assert_eq!(served.post_text(&[], response).await.status, 400, "a response belongs to a session");
-    served.stopped().await;
 }
 
 #[tokio::test]
@@ -349,13 +343,9 @@ async fn t_26sub_2_26sub_7_26t_23_a_listener_hears_of_what_was_granted_and_how_a
     let created = served.post(&call).await.json().await;
     let id = created["result"]["taskId"].clone();
     assert_eq!(tells.recv().await, Some("begun"));
-    let wanted = json!({"notifications": {
-        "toolsListChanged": true,
-        "promptsListChanged": true,
-        "resourceSubscriptions": ["test://x"],
-        "taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"],
-        "other": true,
-    }});
+    let wanted = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true,
+        "resourceSubscriptions": ["test://x"], "taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"],
+        "other": true}});
     let mut listening = served.post(&request(json!("L"), "subscriptions/listen", wanted, &able())).await;
     let acknowledged = listening.message().await.expect("an acknowledgement");
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
@@ -393,12 +383,11 @@ async fn t_26sub_6_26t_6_what_grants_nothing_ends_at_once_and_too_much_is_refuse
     assert_eq!(nothing.event().await, None);
     let tasks = served.post(&listen(json!({"taskIds": ["x"]}), &json!({"tasks": {}}))).await;
     assert_eq!(refusal(tasks).await, (400, -32021));
-    let many =
-        served.post(&listen(json!({"resourceSubscriptions": ["a:", "b:", "c:", "d:"]}), &json!({}))).await;
+    let many = json!({"resourceSubscriptions": ["a:", "b:", "c:", "d:"]});
+    let many = served.post(&listen(many, &json!({}))).await;
     assert_eq!(many.json().await["error"]["data"]["limit"], "wire.subscriptions");
     let without = served.post(&request(json!(7), "subscriptions/listen", json!({}), &json!({}))).await;
     assert_eq!(refusal(without).await, (200, -32602));
-    served.stopped().await;
 }
 
 #[tokio::test]
@@ -425,5 +414,4 @@ async fn t_26c_4_a_request_hears_what_it_asked_to_hear_and_an_unknown_level_is_r
     }
     assert_eq!(loud.message().await.expect("the answer")["id"], 1);
     assert_eq!(refusal(served.post(&call(Some("loud"))).await).await, (400, -32602));
-    served.stopped().await;
 }

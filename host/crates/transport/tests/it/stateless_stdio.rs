@@ -5,25 +5,16 @@ use crate::kit::pipe::{Client, client};
 use crate::kit::request::{able, request};
 use crate::kit::server::{catalog, quick, server, waiting};
 use serde_json::{Value, json};
-use std::io::{BufReader, Error, PipeReader, Write};
+use std::future::ready;
+use std::io::{Error, Write};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::TaskSupport;
 use toolyard_protocol::stateless::META_SUBSCRIPTION;
 use toolyard_transport::Server;
 use toolyard_transport::stdio;
 
 fn serve(server: Arc<Server>) -> Client {
-    client(|input, output, stop| serve_pipe(server, input, output, stop))
-}
-
-async fn serve_pipe(
-    server: Arc<Server>,
-    input: BufReader<PipeReader>,
-    output: impl Write + Send + 'static,
-    stop: CancellationToken,
-) {
-    stdio::serve(server, input, output, stop, std::future::ready(())).await;
+    client(|input, output, stop| stdio::serve(server, input, output, stop, ready(())))
 }
 
 fn cancelled(id: Value) -> Value {
@@ -137,7 +128,7 @@ impl Write for Breaks {
 async fn a_task_that_its_client_cannot_be_told_of_is_cancelled() {
     let (waiting, _go, mut tells) = waiting(TaskSupport::Required);
     let server = server(vec![waiting]);
-    let mut client = client(|input, _, stop| serve_pipe(server, input, Breaks, stop));
+    let mut client = client(|input, _, stop| stdio::serve(server, input, Breaks, stop, ready(())));
     client.send(&request(json!(1), "tools/call", json!({"name": "waiting"}), &able()));
     assert_eq!(tells.recv().await, Some("begun"));
     assert_eq!(tells.recv().await, Some("gone"), "26T-10: no client could ever ask for it");

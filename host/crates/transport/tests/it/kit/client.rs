@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ pub struct Served {
 }
 
 /// Serves this server.
-pub async fn serve(server: std::sync::Arc<Server>) -> Served {
+pub async fn serve(server: Arc<Server>) -> Served {
     Served::draining(server, std::future::ready(())).await
 }
 
@@ -37,16 +38,12 @@ pub struct Answer {
 
 impl Served {
     /// Serves this server; after the stop, calls may continue until `drained` ends.
-    pub async fn draining(
-        server: std::sync::Arc<Server>,
-        drained: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
+    pub async fn draining(server: Arc<Server>, drained: impl Future<Output = ()> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
-        let serving =
-            tokio::spawn(transport::serve(server, transport::Listener::Tcp(listener), stop.clone(), drained));
-        Self { address, stop, serving }
+        let serving = transport::serve(server, transport::Listener::Tcp(listener), stop.clone(), drained);
+        Self { address, stop, serving: tokio::spawn(serving) }
     }
 
     /// Posts this text with these headers in addition to those of every POST.
@@ -54,23 +51,15 @@ impl Served {
         let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("a connection");
-        let connection = AbortOnDropHandle::new(tokio::spawn(connection));
-        let mut request = Request::post("/mcp")
+        let open = AbortOnDropHandle::new(tokio::spawn(connection));
+        let request = Request::post("/mcp")
             .header("host", self.address.to_string())
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let request = request.body(Full::new(Bytes::from(text.to_owned()))).expect("valid");
         let (head, body) = sender.send_request(request).await.expect("an answer").into_parts();
-        Answer {
-            status: head.status,
-            headers: head.headers,
-            body,
-            rest: String::new(),
-            _connection: connection,
-        }
+        Answer { status: head.status, headers: head.headers, body, rest: String::new(), _connection: open }
     }
 
     /// Posts a request with the headers that repeat it.
@@ -86,10 +75,8 @@ impl Served {
     async fn post_with(&self, more: &[(&str, &str)], request: &Value) -> Answer {
         let params = &request["params"];
         let name = ["name", "uri", "taskId"].iter().find_map(|member| params[member].as_str());
-        let mut headers = vec![
-            ("mcp-protocol-version", VERSION),
-            ("mcp-method", request["method"].as_str().expect("a method")),
-        ];
+        let method = request["method"].as_str().expect("a method");
+        let mut headers = vec![("mcp-protocol-version", VERSION), ("mcp-method", method)];
         headers.extend(name.map(|name| ("mcp-name", name)));
         headers.extend(more);
         self.post_text(&headers, &request.to_string()).await

@@ -26,11 +26,8 @@ where
     let serving = tokio::spawn(serve(BufReader::new(input), written, stop.clone()));
     let (sender, lines) = mpsc::channel(100);
     std::thread::spawn(move || {
-        for line in BufReader::new(output).lines() {
-            if line.map(|line| sender.blocking_send(line)).is_err() {
-                return;
-            }
-        }
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        lines.for_each(|line| drop(sender.blocking_send(line)));
     });
     Client { input: Some(given), lines, _stop: stop.drop_guard(), serving }
 }
@@ -56,20 +53,19 @@ impl Client {
 
     /// The next message of this method.
     pub async fn told(&mut self, method: &str) -> Value {
-        loop {
-            let message = self.next().await.expect("a message");
-            if message["method"] == method {
-                return message;
-            }
-        }
+        self.first(|message| message["method"] == method).await
     }
 
     /// Sends a message and returns its answer; ignores earlier messages.
     pub async fn answered_to(&mut self, message: &Value) -> Value {
         self.send(message);
+        self.first(|next| next["id"] == message["id"] && next.get("method").is_none()).await
+    }
+
+    async fn first(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let next = self.next().await.expect("an answer");
-            if next["id"] == message["id"] && next.get("method").is_none() {
+            let next = self.next().await.expect("a message");
+            if is_wanted(&next) {
                 return next;
             }
         }

@@ -43,8 +43,7 @@ pub fn waiting(support: TaskSupport) -> (Arc<dyn Tool>, Arc<Notify>, mpsc::Unbou
         let (go, gone) = (signal.clone(), Gone(told.clone()));
         async move {
             gone.0.send("begun").expect("the test listens");
-            let progress = Progress { progress: 1.0, total: None, message: None };
-            context.report(Report::Progress(progress));
+            context.report(Report::Progress(Progress { progress: 1.0, total: None, message: None }));
             go.notified().await;
             done("x")
         }
@@ -83,15 +82,24 @@ pub fn server_with(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)
 pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     // Only a request creates a task; no call becomes one after a time.
     let settings = toolyard_dispatch::Settings { inline_for_ms: 3_600_000, ..SETTINGS };
-    let dispatch = application(settings, stores(&store), clock.clone(), tools);
+    let info = Implementation { name: "test".into(), title: None, version: "1".into() };
+    let long = Duration::from_secs(3600);
     Arc::new(Server {
-        dispatch,
-        identity: ServerIdentity {
-            info: Implementation { name: "test".into(), title: None, version: "1".into() },
-            instructions: None,
-            tasks: true,
+        dispatch: application(settings, stores(&store), clock.clone(), tools),
+        identity: ServerIdentity { info, instructions: None, tasks: true },
+        settings: Settings {
+            message_bytes: 1 << 20,
+            connections: 100,
+            head_time: long,
+            body_time: long,
+            write_time: long,
+            subscriptions: 3,
+            cache: Duration::from_secs(10),
+            requests_per_session: 100,
+            // Every answer that is not ready at once becomes a stream immediately.
+            stream_after: Duration::ZERO,
+            keep_alive: long,
         },
-        settings: wire(),
         access: HttpAccess::new(Auth::new(nobody_is_asked(), clock, "test"), AllowedNames::default()),
         shares: ClientShares {
             messages: Shares::messages(256 << 20, 64 << 20),
@@ -101,23 +109,6 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         metrics: Metrics::default(),
         server_info: ServerInfo::default(),
     })
-}
-
-fn wire() -> Settings {
-    let long = Duration::from_secs(3600);
-    Settings {
-        message_bytes: 1 << 20,
-        connections: 100,
-        head_time: long,
-        body_time: long,
-        write_time: long,
-        subscriptions: 3,
-        cache: Duration::from_secs(10),
-        requests_per_session: 100,
-        // Every answer that is not ready at once becomes a stream immediately.
-        stream_after: Duration::ZERO,
-        keep_alive: long,
-    }
 }
 
 /// The settings of a server that anyone may call.
