@@ -4,6 +4,7 @@ mod interrupted;
 mod refusals;
 
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
