@@ -378,3 +378,17 @@ fn every_mutation_applies_to_the_code_as_it_is() {
         assert!(checked.status.success(), "{}: {said}", path.display());
     }
 }
+
+/// Operators read there whether hosts of two releases may share a database.
+#[test]
+fn the_page_about_upgrades_gives_the_schemas_of_this_release() {
+    let number = |database: &str| {
+        let folder = root().join("host/crates/store/src").join(database).join("schema");
+        let stems = std::fs::read_dir(folder).expect("lists").map(|file| file.expect("there").path());
+        stems.filter_map(|file| file.file_stem()?.to_str()?.parse::<u32>().ok()).max().expect("a schema")
+    };
+    let page = std::fs::read_to_string(root().join("host/docs/guides/operate/upgrade.md")).expect("reads");
+    let row = page.lines().rfind(|line| line.starts_with("| 0.")).expect("a row");
+    let ends = format!("| {} | {} |", number("sqlite"), number("postgres"));
+    assert!(row.ends_with(&ends), "{row} does not end with {ends}");
+}
