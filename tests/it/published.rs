@@ -39,10 +39,8 @@ async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_
     let described = call(&session, "node_describe", json!({})).await;
     assert_eq!((&described["name"], &described["version"]), (&json!("contract-fixture"), &json!("0.1.0")));
     assert_eq!(described["ops"][0]["output"]["content-type"], "application/cbor");
-    let context = json!({
-        "tenant-id": "a", "env-id": "dev", "trace-id": "t", "correlation-id": "c", "deadline-ms": 1,
-        "attempt": 1, "i18n-id": "en",
-    });
+    let context = json!({"tenant-id": "a", "env-id": "dev", "trace-id": "t", "correlation-id": "c",
+        "deadline-ms": 1, "attempt": 1, "i18n-id": "en"});
     // A map of `input` to `hello`, in CBOR.
     let payload = BASE64.encode(b"\xa1\x65input\x65hello");
     let arguments = json!({"op": "handle_message", "envelope": {

@@ -120,10 +120,8 @@ impl IdentityProvider {
 
     /// The claims of a token for this subject, valid for ten minutes.
     pub fn claims(&self, subject: &str) -> Value {
-        json!({
-            "iss": self.issuer(), "aud": RESOURCE, "sub": subject,
-            "iat": now(), "exp": now() + 600, "scope": "tools",
-        })
+        json!({"iss": self.issuer(), "aud": RESOURCE, "sub": subject, "iat": now(), "exp": now() + 600,
+            "scope": "tools"})
     }
 
     /// A token for this subject.

@@ -75,11 +75,8 @@ impl RegistryServer {
         let layer = self.put_blob(repository, "application/wasm", component).await;
         let config = "application/vnd.wasm.config.v0+json";
         let digest = self.put_manifest(repository, tag, config, &layer, annotations).await;
-        let payload = json!({"critical": {
-            "identity": {"docker-reference": repository},
-            "image": {"docker-manifest-digest": digest},
-            "type": "cosign container image signature",
-        }});
+        let payload = json!({"critical": {"identity": {"docker-reference": repository},
+            "image": {"docker-manifest-digest": digest}, "type": "cosign container image signature"}});
         let payload = payload.to_string().into_bytes();
         let signature: Signature = key.sign(&payload);
         let kind = "application/vnd.dev.cosign.simplesigning.v1+json";
@@ -111,13 +108,8 @@ impl RegistryServer {
         annotations: &Value,
     ) -> String {
         let config = self.put_blob(repository, config, b"{}").await;
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": MANIFEST,
-            "config": config,
-            "layers": [layer],
-            "annotations": annotations,
-        });
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer],
+            "annotations": annotations});
         let manifest = manifest.to_string();
         let path = format!("/v2/{repository}/manifests/{tag}");
         self.send(Method::PUT, &path, MANIFEST, manifest.as_bytes()).await;

@@ -37,9 +37,7 @@ pub fn tasks() -> Value {
 
 /// The capabilities of a client that supports tasks and every kind of question.
 pub fn everything() -> Value {
-    json!({
-        "elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}, "extensions": {TASKS: {}},
-    })
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}, "extensions": {TASKS: {}}})
 }
 
 /// Adds the envelope of a client with these capabilities to the params. Existing members of `_meta` stay.

@@ -39,10 +39,8 @@ pub(super) fn with_sagas(setup: Setup, sink: &Sink) -> Setup {
 
 /// The arguments of a new saga.
 pub(super) fn arguments(kind: Kind, key: &str, port: u16, dice: &mut Dice) -> Value {
-    let mut arguments = json!({
-        "key": key, "port": port, "rounds": STEPS, "readings": 100,
-        "sleep": dice.below(10), "hostSleep": dice.below(20),
-    });
+    let mut arguments = json!({"key": key, "port": port, "rounds": STEPS, "readings": 100,
+        "sleep": dice.below(10), "hostSleep": dice.below(20)});
     if kind.asks() {
         arguments["ask"] = json!(dice.below(STEPS.into()));
     }
