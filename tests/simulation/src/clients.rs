@@ -1,7 +1,7 @@
 //! The actions of clients, and the promises about the replies that they get.
 
 use crate::time::StoreClock;
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{Delivered, Seen, World, short};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Reached {
                     let id = TaskId::parse(&new.view.id).expect("our own spelling");
                     seen.note(format_args!("client {client} learns of {}", short(id)));
                     let stored = seen.ledger.entries.contains_key(&id);
-                    seen.demand(stored, format_args!("{}: told of before it is stored", short(id)));
+                    demand!(seen, stored, "{}: told of before it is stored", short(id));
                     if !leaves || new.handover.is_none() {
                         seen.count("acknowledged creations");
                         seen.known.push(Known { id, client });
@@ -208,10 +208,10 @@ impl Reached {
             Ok(result) => {
                 seen.note(format_args!("client {} has the result of {}", known.client, short(known.id)));
                 let over = seen.ledger.entries.get(&known.id).is_some_and(|entry| !entry.task.is_live());
-                seen.demand(over, format_args!("{}: a result before its end", short(known.id)));
+                demand!(seen, over, "{}: a result before its end", short(known.id));
                 let text = format!("{result:?}");
                 let former = seen.results.entry(known.id).or_insert_with(|| text.clone()).clone();
-                seen.demand(former == text, format_args!("{}: {former}, and then {text}", short(known.id)));
+                demand!(seen, former == text, "{}: {former}, and then {text}", short(known.id));
             }
             Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
             Err(fault) => refused(&mut seen, known.client, &fault),
@@ -232,10 +232,7 @@ impl Reached {
             Ok(task) => {
                 seen.count("acknowledged cancels");
                 seen.note(format_args!("client {} learns that {id} is cancelled", known.client));
-                seen.demand(
-                    task.status() == TaskStatus::Cancelled,
-                    format_args!("{id}: cancelled, and is not"),
-                );
+                demand!(seen, task.status() == TaskStatus::Cancelled, "{id}: cancelled, and is not");
                 // The cancellation is written by now, and an ended task never changes.
                 seen.told(&task, floor);
             }
@@ -243,7 +240,7 @@ impl Reached {
                 let known = seen.ledger.entries.get(&known.id);
                 let true_now =
                     known.is_some_and(|entry| entry.task.status() == status && !entry.task.is_live());
-                seen.demand(true_now, format_args!("{id}: is said to be over, and is not"));
+                demand!(seen, true_now, "{id}: is said to be over, and is not");
             }
             Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
             Err(fault) => refused(&mut seen, known.client, &fault),
@@ -264,10 +261,7 @@ impl Reached {
                 for summary in tasks {
                     let mine = Some(&summary.owner) == me.owner.as_ref();
                     let stored = seen.ledger.entries.contains_key(&summary.id);
-                    seen.demand(
-                        mine && stored,
-                        format_args!("{}: listed, and not its own", short(summary.id)),
-                    );
+                    demand!(seen, mine && stored, "{}: listed, and not its own", short(summary.id));
                 }
             }
             Err(fault) => refused(&mut seen, client, &fault),
@@ -325,7 +319,7 @@ fn refused(seen: &mut Seen, client: usize, fault: &Fault) {
         Fault::Store(_) => {
             seen.count("errors told to clients");
             let calm = seen.calm;
-            seen.demand(!calm, format_args!("an error of the store, which does not fail"));
+            demand!(seen, !calm, "an error of the store, which does not fail");
         }
         // The faults of the second line: the host lacks the tool, the round trip came too late, or its state
         // was already used.

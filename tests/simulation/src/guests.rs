@@ -5,7 +5,7 @@ use crate::bridge::promises::{self, Promises};
 use crate::dice::Dice;
 use crate::saga;
 use crate::time::HostClock;
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{World, short};
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,14 +202,12 @@ impl Running<'_> {
         let Some((task, fence)) = seen.learns(self.number, &self.task) else { return };
         let (id, attempt) = (task.id, fence.attempt);
         let others: Vec<_> = seen.runs.of(id).cloned().collect();
-        seen.demand(
-            task.rerun || others.is_empty(),
-            format_args!("{}: run twice, though it is not declared idempotent: {others:?}", short(id)),
-        );
+        let holds = task.rerun || others.is_empty();
+        demand!(seen, holds, "{}: run twice, though it is not declared idempotent: {others:?}", short(id));
         let declared =
             others.iter().any(|other| other.declared && other.task.is_some_and(|(_, f)| f.attempt < attempt));
-        seen.demand(!declared, format_args!("{}: run again after it had said that effects begin", short(id)));
-        seen.demand(attempt <= crate::ledger::ATTEMPTS, format_args!("{}: run too often", short(id)));
+        demand!(seen, !declared, "{}: run again after it had said that effects begin", short(id));
+        demand!(seen, attempt <= crate::ledger::ATTEMPTS, "{}: run too often", short(id));
         if attempt > 1 {
             seen.count("re-runs");
         }

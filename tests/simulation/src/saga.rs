@@ -6,7 +6,7 @@
 
 use crate::dice::Dice;
 use crate::guests::{number, question};
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{World, short};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -388,7 +388,7 @@ impl Saga<'_> {
             run.task.is_some_and(|(_, of)| of.attempt < fence.attempt) && run.intended.contains(&effect)
         });
         let parked = former.last().is_some_and(|run| run.is_parked);
-        seen.demand(!parked, format_args!("{}: {effect:?} is in doubt, and no host stopped", short(id)));
+        demand!(seen, !parked, "{}: {effect:?} is in doubt, and no host stopped", short(id));
     }
 
     fn has_effect(&self, effect: EffectId, was_task: bool) {
@@ -399,35 +399,24 @@ impl Saga<'_> {
             let (intended, answered) = seen.ledger.lines(id).effect(effect);
             let id8 = short(id);
             let gave_up = self.abandoned;
-            seen.demand(
-                intended || gave_up || !was_task,
-                format_args!("{id8}: {effect:?} happens before it is recorded"),
-            );
+            let holds = intended || gave_up || !was_task;
+            demand!(seen, holds, "{id8}: {effect:?} happens before it is recorded");
             let is_shortened = seen.ledger.shortened.contains(&fence.incarnation);
-            seen.demand(
-                !answered || is_shortened,
-                format_args!("{id8}: {effect:?} happens though its response is known"),
-            );
+            let holds = !answered || is_shortened;
+            demand!(seen, holds, "{id8}: {effect:?} happens though its response is known");
             let unflushed = seen.ledger.entries.get(&id).is_some_and(|entry| entry.journal.has_unflushed);
-            seen.demand(
-                !unflushed || gave_up || !was_task,
-                format_args!("{id8}: {effect:?} happens before its record is on the disk"),
-            );
+            let holds = !unflushed || gave_up || !was_task;
+            demand!(seen, holds, "{id8}: {effect:?} happens before its record is on the disk");
             let before = seen.runs.of(id).filter(|run| run.effects_had.contains(&effect)).count();
-            seen.demand(
-                before == 0 || (intended && !gave_up),
-                format_args!("{id8}: {effect:?} happens again, and no entry shows the first time"),
-            );
+            let holds = before == 0 || (intended && !gave_up);
+            demand!(seen, holds, "{id8}: {effect:?} happens again, and no entry shows the first time");
             if before > 0 {
                 seen.count("effects repeated in doubt");
             }
             let holds = seen.ledger.entries.get(&id).is_none_or(|entry| {
                 !entry.task.is_live() || (entry.task.fence == fence && entry.task.parked().is_none())
             });
-            seen.demand(
-                holds || is_shortened,
-                format_args!("{id8}: {effect:?} of a run that no longer has the task"),
-            );
+            demand!(seen, holds || is_shortened, "{id8}: {effect:?} of a run that no longer has the task");
         }
         seen.runs.run_mut(self.number).effects_had.push(effect);
     }
@@ -508,10 +497,8 @@ impl Saga<'_> {
         self.task = self.context.info();
         let mut seen = self.world.see();
         let Some((task, fence)) = seen.learns(self.number, &self.task) else { return };
-        seen.demand(
-            task.fence != fence || task.digest == self.digest,
-            format_args!("{}: begun on {}, and run by {}", short(task.id), task.digest, self.digest),
-        );
+        let holds = task.fence != fence || task.digest == self.digest;
+        demand!(seen, holds, "{}: begun on {}, and run by {}", short(task.id), task.digest, self.digest);
         seen.runs.works_on(self.number, task.id, fence);
     }
 }

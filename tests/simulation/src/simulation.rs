@@ -8,7 +8,7 @@ use crate::host::{Process, SLOTS, SLOTS_OF_OWNER, Shared};
 use crate::link::{LEASE, Weather};
 use crate::runs::Run;
 use crate::time::StoreClock;
-use crate::trace::{Course, Observed as _};
+use crate::trace::{Course, Observed as _, demand};
 use crate::world::{Seen, World, short};
 use futures_util::FutureExt as _;
 use std::collections::BTreeMap;
@@ -169,12 +169,12 @@ impl Simulation {
             let gone =
                 seen.ledger.entries.get(&id).is_none_or(|entry| entry.removed || entry.task.is_gone(time));
             let told = seen.results.contains_key(&id);
-            seen.demand(gone || told, format_args!("{}: its result is not available", short(id)));
+            demand!(seen, gone || told, "{}: its result is not available", short(id));
         }
         for (number, host) in self.hosts.iter().enumerate() {
             if let Host::Up(process) = host {
                 let running = process.runs();
-                seen.demand(running == 0, format_args!("host {number} still holds {running} slots"));
+                demand!(seen, running == 0, "host {number} still holds {running} slots");
             }
         }
     }
@@ -211,7 +211,7 @@ impl Simulation {
         for id in lonely {
             let since = *alone.entry(id).or_insert(self.now);
             let too_long = self.now - since > UNATTENDED;
-            seen.demand(!too_long, format_args!("{}: live, and no host handles it", short(id)));
+            demand!(seen, !too_long, "{}: live, and no host handles it", short(id));
         }
     }
 
@@ -236,7 +236,7 @@ impl Simulation {
         for id in due {
             let since = *waiting.entry(id).or_insert(self.now);
             let too_long = self.now - since > UNWOKEN;
-            seen.demand(!too_long, format_args!("{}: due, and no host takes it", short(id)));
+            demand!(seen, !too_long, "{}: due, and no host takes it", short(id));
         }
     }
 
