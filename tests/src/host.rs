@@ -454,16 +454,9 @@ impl Host {
     /// # Panics
     /// If it cannot be run.
     pub async fn command(&self, args: &[&str]) -> Output {
-        Command::new(guests::binary())
-            .args(args)
-            .arg("--plugins")
-            .arg(self.plugins())
-            .arg("--data")
-            .arg(self.data())
-            .current_dir(self.folder.path())
-            .output()
-            .await
-            .expect("the command runs")
+        let mut command = Command::new(guests::binary());
+        command.args(args).arg("--plugins").arg(self.plugins()).arg("--data").arg(self.data());
+        command.current_dir(self.folder.path()).output().await.expect("the command runs")
     }
 
     /// As [`Host::command`], for one that succeeds; returns its output.

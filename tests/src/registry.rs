@@ -9,7 +9,7 @@ use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
+
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -39,10 +39,8 @@ impl RegistryServer {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|free| free.local_addr())
-            .expect("a port")
-            .port();
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+        let port = free.expect("a port").port();
         let config = format!(
             "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}, relativeurls: true}}\n",
             folder.path().join("images").display()

@@ -3,6 +3,7 @@
 
 use crate::exchange::{Exchange, next, next_of};
 use crate::http::{Answer, Connection, Events};
+use crate::session::HEADERS;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
@@ -144,12 +145,8 @@ impl Client {
     pub fn request(&self, method: &str, params: Value) -> Request {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let params = enveloped(params, &self.capabilities);
-        let mut headers = vec![
-            ("content-type".to_owned(), "application/json".to_owned()),
-            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
-            ("mcp-protocol-version".to_owned(), VERSION.to_owned()),
-            ("mcp-method".to_owned(), method.to_owned()),
-        ];
+        let fixed = [HEADERS[0], HEADERS[1], ("mcp-protocol-version", VERSION), ("mcp-method", method)];
+        let mut headers = fixed.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let named = match method {
             "tools/call" | "prompts/get" => params["name"].as_str(),
             "resources/read" => params["uri"].as_str(),

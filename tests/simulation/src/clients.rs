@@ -151,32 +151,25 @@ impl Reached {
                 Err(fault) => refused(&mut seen, client, &fault),
             }
         }
-        if let Some(handover) = created.and_then(|created| created.handover) {
-            if leaves {
-                // The task is cancelled, since no client knows it.
-                drop(handover);
-            } else {
-                handover.mark_delivered();
-            }
+        if let Some(handover) = created.and_then(|created| created.handover)
+            && !leaves
+        {
+            // Otherwise the task is cancelled, since no client knows it.
+            handover.mark_delivered();
         }
     }
 
     /// Gets the status of a task; a stateless client sees its questions in it.
     pub async fn get(self, known: Known) {
         let floor = self.world.see().floor(known.id);
-        let reply =
-            async { self.dispatch.tasks().await?.task(&caller(known.client), &known.id.to_string()).await }
-                .await;
+        let (caller, id) = (caller(known.client), known.id.to_string());
+        let reply = async { self.dispatch.tasks().await?.task(&caller, &id).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
             Ok(task) => {
-                seen.note(format_args!(
-                    "client {} reads version {} of {}",
-                    known.client,
-                    task.version,
-                    short(known.id)
-                ));
+                let (client, version) = (known.client, task.version);
+                seen.note(format_args!("client {client} reads version {version} of {}", short(known.id)));
                 seen.told(&task, floor);
                 if known.client == STATELESS {
                     let keys: Vec<String> =
@@ -194,14 +187,8 @@ impl Reached {
     /// Waits for the result of a task.
     pub async fn result(self, known: Known) {
         let channel = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
-        let reply = async {
-            self.dispatch
-                .tasks()
-                .await?
-                .task_result(&caller(known.client), &known.id.to_string(), channel)
-                .await
-        }
-        .await;
+        let (caller, id) = (caller(known.client), known.id.to_string());
+        let reply = async { self.dispatch.tasks().await?.task_result(&caller, &id, channel).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
@@ -221,10 +208,8 @@ impl Reached {
     /// Cancels a task.
     pub async fn cancel(self, known: Known) {
         let floor = self.world.see().floor(known.id);
-        let reply = async {
-            self.dispatch.tasks().await?.cancel_task(&caller(known.client), &known.id.to_string()).await
-        }
-        .await;
+        let (caller, id) = (caller(known.client), known.id.to_string());
+        let reply = async { self.dispatch.tasks().await?.cancel_task(&caller, &id).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         let id = short(known.id);
@@ -237,9 +222,8 @@ impl Reached {
                 seen.told(&task, floor);
             }
             Err(Fault::AlreadyOver(status)) => {
-                let known = seen.ledger.entries.get(&known.id);
-                let true_now =
-                    known.is_some_and(|entry| entry.task.status() == status && !entry.task.is_live());
+                let task = seen.ledger.entries.get(&known.id).map(|entry| &entry.task);
+                let true_now = task.is_some_and(|task| task.status() == status && !task.is_live());
                 demand!(seen, true_now, "{id}: is said to be over, and is not");
             }
             Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
@@ -285,10 +269,8 @@ impl Reached {
     /// Answers questions by key.
     pub async fn update(self, id: TaskId, keys: Vec<String>, number: u64) {
         let answers: HashMap<String, RawJson> = keys.into_iter().map(|key| (key, answer(number))).collect();
-        let reply = async {
-            self.dispatch.tasks().await?.update_task(&caller(STATELESS), &id.to_string(), answers).await
-        }
-        .await;
+        let (caller, task) = (caller(STATELESS), id.to_string());
+        let reply = async { self.dispatch.tasks().await?.update_task(&caller, &task, answers).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {

@@ -65,15 +65,9 @@ impl Seen {
         let holds = task.version == 1 && writer.incarnations.contains(&holder) && task.fence.attempt == 1;
         demand!(self, holds, "a task begins with version 1, attempt 1 and its own host: {task:?}");
         let versions = vec![(task.status().as_str(), None)];
-        let entry = Entry {
-            task: task.clone(),
-            versions,
-            answered: BTreeMap::new(),
-            told: 0,
-            removed: false,
-            journal: JournalLedger::default(),
-        };
-        let former = self.ledger.entries.insert(task.id, entry);
+        let (id, task, journal) = (task.id, task.clone(), JournalLedger::default());
+        let entry = Entry { task, versions, answered: BTreeMap::new(), told: 0, removed: false, journal };
+        let former = self.ledger.entries.insert(id, entry);
         demand!(self, former.is_none(), "two tasks of one id");
     }
 
@@ -89,14 +83,9 @@ impl Seen {
             let name = (question.key.clone(), question.params.as_str().to_owned());
             entry.answered.entry(name).or_insert(next.fence.attempt);
         }
-        self.note(format_args!(
-            "host {} writes {id}: version {}, {:?}, {}, {:?}",
-            writer.host,
-            next.version,
-            next.fence,
-            next.status().as_str(),
-            next.status_message,
-        ));
+        let Task { version, fence, status_message: said, .. } = next;
+        let (host, status) = (writer.host, next.status().as_str());
+        self.note(format_args!("host {host} writes {id}: version {version}, {fence:?}, {status}, {said:?}"));
         // An ended task still learns that its caller has the outcome.
         let delivered = Task { version: next.version, bridged: next.bridged, ..before.clone() };
         let is_delivery = before.is_undelivered() && !next.is_undelivered() && delivered == *next;
@@ -174,18 +163,13 @@ impl Seen {
         };
         if let Some(number) = run_number(text) {
             self.count("results");
-            let run = self.runs.run(number);
-            let its_own = run.host == writer.host
-                && match run.task {
-                    Some(task) => task == (next.id, before.fence),
-                    // The call became a task just before its guest ended, so the guest never knew.
-                    None => {
-                        before.fence.attempt == 1
-                            && run.call == crate::guests::number(&next.arguments, "call")
-                    }
-                };
+            let run = self.runs.run(number).clone();
+            let call = crate::guests::number(&next.arguments, "call");
+            // Or the call became a task just before its guest ended, so the guest never knew.
+            let first = before.fence.attempt == 1 && run.call == call;
+            let of_task = run.task.map_or(first, |task| task == (next.id, before.fence));
+            let its_own = run.host == writer.host && of_task;
             let holds = writer.incarnations.contains(&before.fence.incarnation);
-            let run = run.clone();
             self.look_at_value(next, text);
             return demand!(self, its_own && holds, "{id}: {run:?} ended the task of {:?}", before.fence);
         }
@@ -233,9 +217,8 @@ impl Seen {
             return self.broke(format_args!("{id}: a client got it, and it is not stored"));
         };
         entry.told = entry.told.max(task.version);
-        let known = entry.versions.get(task.version as usize - 1);
-        let true_then = known
-            .is_some_and(|(status, outcome)| *status == task.status().as_str() && *outcome == task.outcome);
+        let version = (task.status().as_str(), task.outcome.clone());
+        let true_then = entry.versions.get(task.version as usize - 1) == Some(&version);
         demand!(self, true_then, "{id}: a client got a version {} that never was", task.version);
         let holds = task.version >= floor;
         demand!(self, holds, "{id}: a client got version {} before, now {}", floor, task.version);

@@ -38,22 +38,19 @@ enum Step {
 fn script(arguments: &RawJson, generation: u64) -> Vec<Step> {
     let mut dice = Dice::new(number(arguments, "script"), 11 + generation);
     let length = dice.within(2, 7);
-    let mut steps = Vec::new();
-    for _ in 0..length {
-        steps.push(match dice.below(60) {
-            0..9 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000])),
-            9..23 => Step::Sleep(dice.pick(&[50, 1_500, 6_000, 15_000, 40_000])),
-            23..38 => Step::Request(dice.pick(&[0, 1, 30, 700, 3_000])),
-            38..46 => Step::Ask(dice.below(3)),
-            46..49 => Step::Note,
-            49..52 => Step::Say,
-            52..54 => Step::BeginTask,
-            54 => Step::GiveUp,
-            55..59 => Step::ContinueWith,
-            _ => Step::Fail,
-        });
-    }
-    steps
+    let steps = (0..length).map(|_| match dice.below(60) {
+        0..9 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000])),
+        9..23 => Step::Sleep(dice.pick(&[50, 1_500, 6_000, 15_000, 40_000])),
+        23..38 => Step::Request(dice.pick(&[0, 1, 30, 700, 3_000])),
+        38..46 => Step::Ask(dice.below(3)),
+        46..49 => Step::Note,
+        49..52 => Step::Say,
+        52..54 => Step::BeginTask,
+        54 => Step::GiveUp,
+        55..59 => Step::ContinueWith,
+        _ => Step::Fail,
+    });
+    steps.collect()
 }
 
 /// An effect of a task, by the number of hand-overs before it and its number in its run.
@@ -222,10 +219,8 @@ impl Saga<'_> {
                 Step::ContinueWith => self.continue_with().await?,
                 Step::Fail => {
                     self.end();
-                    return Ok(RunEnd::Error(RpcError::internal(format!(
-                        "run #{} failed and gives {}",
-                        self.number, self.value
-                    ))));
+                    let text = format!("run #{} failed and gives {}", self.number, self.value);
+                    return Ok(RunEnd::Error(RpcError::internal(text)));
                 }
             }
         }
@@ -478,10 +473,8 @@ impl Saga<'_> {
         let (next, value) = (self.generation + 1, self.value);
         self.note("hands its state over");
         self.world.see().count("hand-overs of state");
-        Err(port
-            .continue_with(Chunk { entries: 1, body: format!("begin {next} {value}\n").into() })
-            .await
-            .into())
+        let first = Chunk { entries: 1, body: format!("begin {next} {value}\n").into() };
+        Err(port.continue_with(first).await.into())
     }
 
     fn end(&mut self) {

@@ -132,11 +132,8 @@ impl Simulation {
         let mut unwoken: BTreeMap<TaskId, i64> = BTreeMap::new();
         while !self.is_over() && !self.is_settled() {
             if self.now > until {
-                return self
-                    .shared
-                    .world
-                    .see()
-                    .broke(format_args!("a task or a call does not come to its end"));
+                let mut seen = self.shared.world.see();
+                return seen.broke(format_args!("a task or a call does not come to its end"));
             }
             if self.dice.percent(20) {
                 self.answer();
@@ -459,19 +456,14 @@ impl Simulation {
 
     fn send(&mut self, wanted: Wanted) {
         let Some(host) = self.some_host() else { return };
-        self.shared.world.see().note(format_args!(
-            "client {} calls {} of host {host} with {}, ttl {:?}",
-            wanted.client, wanted.tool, wanted.arguments, wanted.ttl
-        ));
+        let Wanted { client, tool, arguments, ttl, .. } = &wanted;
+        self.note(&format!("client {client} calls {tool} of host {host} with {arguments}, ttl {ttl:?}"));
         self.at(host, |reached| reached.call(wanted));
     }
 
     fn some_task(&mut self) -> Option<Known> {
         let known = self.shared.world.see().known.clone();
-        if known.is_empty() {
-            return None;
-        }
-        Some(known[self.dice.below(known.len() as u64) as usize].clone())
+        (!known.is_empty()).then(|| known[self.dice.below(known.len() as u64) as usize].clone())
     }
 
     fn ask_about(&mut self) {

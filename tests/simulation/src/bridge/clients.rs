@@ -227,9 +227,7 @@ impl Reached {
             CallReply::HandedOff(HandOff { outcome: Ok(result), handover }) => {
                 let (id, result) = (id_of(&handover), result.decode::<Value>().expect("JSON"));
                 let origin = seen.bridge.origin(id);
-                seen.note(format_args!(
-                    "client {client} collects the outcome of call {origin}, lost: {is_lost}"
-                ));
+                seen.note(format_args!("client {client} collects call {origin}'s outcome, lost: {is_lost}"));
                 seen.count("outcomes collected");
                 seen.bridge.compare(id, &result, 1);
                 drop(seen);

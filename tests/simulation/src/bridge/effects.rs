@@ -154,11 +154,8 @@ impl Seen {
     /// A client sends a call. Returns its number.
     pub fn sends(&mut self, key: Key) -> usize {
         let number = self.calls.len();
-        let equal = |call: &&Call| call.key == key;
-        let excuses: BTreeMap<_, _> = (0..number)
-            .filter(|earlier| equal(&&self.calls[*earlier]))
-            .map(|earlier| (earlier, self.excuse(earlier)))
-            .collect();
+        let equal = (0..number).filter(|earlier| self.calls[*earlier].key == key);
+        let excuses: BTreeMap<_, _> = equal.map(|earlier| (earlier, self.excuse(earlier))).collect();
         let tool = TOOLS[key.tool].name;
         self.note(format_args!("call {number}: client {} calls {tool}{:?}", key.client, key.arguments));
         if !excuses.is_empty() {
@@ -304,10 +301,8 @@ impl Seen {
     /// The reply to a call was written to the socket, or was lost.
     pub fn arrives(&mut self, number: usize, is_written: bool) {
         self.calls[number].state = if is_written { State::Written } else { State::Lost };
-        self.note(format_args!(
-            "call {number}: its reply is {}",
-            if is_written { "written" } else { "lost" }
-        ));
+        let how = if is_written { "written" } else { "lost" };
+        self.note(format_args!("call {number}: its reply is {how}"));
         self.count(if is_written { "replies written" } else { "replies lost" });
     }
 

@@ -4,9 +4,9 @@ use crate::dice::Dice;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
-    Bounds, BridgeSettings, BridgedClient, ClientPattern, OnClientTimeout, Settings, StopCause, TaskSupport,
+    BridgeSettings, BridgedClient, ClientPattern, OnClientTimeout, Settings, StopCause, TaskSupport,
 };
-use toolyard_kit::bridge;
+use toolyard_kit::{bounds, bridge};
 use toolyard_task::Durability;
 
 /// With sessions: the local user, a subject, an anonymous client. Without: a subject, an anonymous client.
@@ -212,12 +212,7 @@ impl Promises {
             ..bridge(Duration::from_millis(self.after))
         };
         Settings {
-            admission: Bounds {
-                running: 5,
-                running_per_principal: 3,
-                waiting_per_principal: 20,
-                parked_per_principal: 20,
-            },
+            admission: bounds(5, 3, 20),
             rerun_after_ms: 500,
             bridge: Some(Arc::new(bridge)),
             queue_when_busy: self.queues,
