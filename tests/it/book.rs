@@ -82,17 +82,12 @@ impl Reader {
         let tools = root().join("target/toolchains");
         let end = home.join(".end");
         let script = format!("exec 2>&1\n{block}pwd >'{}'\n", end.display());
-        let ran = Command::new("bash")
-            .args(["-euc", &script])
-            .current_dir(folder)
-            .env("PATH", &self.path)
-            .env("CARGO_ENCODED_RUSTFLAGS", &self.rustflags)
-            .env("ZIG_GLOBAL_CACHE_DIR", tools.join("zig-cache"))
-            .env("GOCACHE", tools.join("go-cache"))
-            .env("GOPATH", tools.join("go-path"))
-            .env("TOOLYARD_DATA", home.join("data"))
-            .output()
-            .expect("bash starts");
+        let mut bash = Command::new("bash");
+        bash.args(["-euc", &script]).current_dir(folder).env("PATH", &self.path);
+        bash.env("CARGO_ENCODED_RUSTFLAGS", &self.rustflags).env("TOOLYARD_DATA", home.join("data"));
+        bash.env("ZIG_GLOBAL_CACHE_DIR", tools.join("zig-cache"));
+        bash.env("GOCACHE", tools.join("go-cache")).env("GOPATH", tools.join("go-path"));
+        let ran = bash.output().expect("bash starts");
         let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
         assert!(ran.status.success(), "{}\n{block}\n{printed}", ran.status);
         let ended = std::fs::read_to_string(&end).expect("it came to its end");

@@ -176,13 +176,9 @@ async fn fits_its_schema(stage: &Stage, language: &str) {
 
 async fn passes_its_cases(language: &str) {
     let data = tempfile::tempdir().expect("a folder");
-    let tested = tokio::process::Command::new(binary())
-        .args(["test", "--no-build", "--data"])
-        .args([data.path(), &project(&format!("desk-{language}"))])
-        .env_remove("WEATHER_KEY")
-        .output()
-        .await
-        .expect("it runs");
+    let mut test = tokio::process::Command::new(binary());
+    test.args(["test", "--no-build", "--data"]).args([data.path(), &project(&format!("desk-{language}"))]);
+    let tested = test.env_remove("WEATHER_KEY").output().await.expect("it runs");
     let said = String::from_utf8_lossy(&tested.stdout);
     assert!(said.contains("4 passed, 0 failed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
 }

@@ -47,16 +47,13 @@ impl Place {
     }
 
     async fn run_by(&self, program: &Path, variables: &[(&str, &str)], args: &[&str]) -> Output {
-        tokio::process::Command::new(program)
+        let mut command = tokio::process::Command::new(program);
+        command
             .args(args)
             .args(["--plugins", "plugins", "--data", "data"])
-            .env("HOME", &self.folder)
-            .envs(variables.iter().copied())
-            .current_dir(&self.folder)
-            .stdin(std::process::Stdio::null())
-            .output()
-            .await
-            .expect("runs")
+            .stdin(std::process::Stdio::null());
+        command.env("HOME", &self.folder).envs(variables.iter().copied()).current_dir(&self.folder);
+        command.output().await.expect("runs")
     }
 
     async fn run(&self, args: &[&str]) -> Output {

@@ -1,6 +1,7 @@
 //! A registry of OCI images for tests: Debian's docker-registry, with its own folder and port. It ends with the value.
 
 use crate::http::{Answer, Connection};
+use crate::tokens::sha256;
 use crate::{guests, schema};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +9,6 @@ use hyper::Method;
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -124,11 +123,7 @@ impl RegistryServer {
 
 /// The digest of bytes, as OCI writes it.
 pub fn digest(bytes: &[u8]) -> String {
-    let mut digest = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(digest, "{byte:02x}");
-    }
-    digest
+    format!("sha256:{}", sha256(bytes))
 }
 
 impl Drop for RegistryServer {

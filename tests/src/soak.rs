@@ -9,7 +9,6 @@ use crate::session::{LATEST, initialize};
 use crate::tokens::{stanza, token};
 use crate::{Host, Session, guests, until};
 use serde_json::json;
-
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};

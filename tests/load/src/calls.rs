@@ -137,11 +137,7 @@ impl Servers {
     }
 
     /// Callers of a running target.
-    async fn callers(
-        &self,
-        target: Target,
-        connections: usize,
-    ) -> anyhow::Result<Option<(&Server, Vec<Caller>)>> {
+    async fn callers(&self, target: Target, count: usize) -> anyhow::Result<Option<(&Server, Vec<Caller>)>> {
         let Some(server) = self.of(target) else { return Ok(None) };
         // Bare hyper gets the same requests as the host.
         let (port, mode) = match target {
@@ -157,7 +153,7 @@ impl Servers {
                 (template(port, mode, "tools/call", &arguments).await, b"\"text\":\"42\"")
             }
         };
-        Ok(Some((server, Caller::some(server.port(), &template, expected, connections).await?)))
+        Ok(Some((server, Caller::some(server.port(), &template, expected, count).await?)))
     }
 }
 

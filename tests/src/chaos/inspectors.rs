@@ -86,12 +86,9 @@ impl Inspection {
                     !over
                 });
                 if let Some(late) = mine.first().filter(|_| since.elapsed() > limit) {
-                    let task = inspector.connections[late.principal].ask(
-                        "tasks/get",
-                        json!({"taskId": late.id}),
-                        |_| Value::Null,
-                    );
-                    let task = task.await.map(|response| response.message);
+                    let connection = &mut inspector.connections[late.principal];
+                    let task = connection.ask("tasks/get", json!({"taskId": late.id}), |_| Value::Null).await;
+                    let task = task.map(|response| response.message);
                     panic!("{} tasks go on, such as {late:?}: {task:?}", mine.len());
                 }
                 if !mine.is_empty() {

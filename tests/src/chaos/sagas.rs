@@ -76,6 +76,7 @@ impl SagaResult {
         let accepted =
             answers.first().map(|answer| serde_json::from_str::<Value>(answer).unwrap_or_default());
         let word = accepted.and_then(|answer| answer["content"]["word"].as_str().map(str::to_owned));
+        let has_answer = answers.len() == usize::from(kind.asks()) && word.is_some() == kind.asks();
         for (holds, error) in [
             (steps.len() == STEPS as usize, "it does not have each step once"),
             (numbers("nan").iter().all(|bits| *bits == Some(NAN)), "it computed another NaN"),
@@ -83,10 +84,7 @@ impl SagaResult {
             (numbers("now").is_sorted() && numbers("elapsed").is_sorted(), "its clock went back"),
             (attempts.is_sorted(), "its runs went back"),
             (steps.iter().all(|step| step["exchanges"] == "204 "), "a step has no response"),
-            (
-                answers.len() == usize::from(kind.asks()) && word.is_some() == kind.asks(),
-                "its answer is missing",
-            ),
+            (has_answer, "its answer is missing"),
         ] {
             holds.then_some(()).ok_or(error)?;
         }
