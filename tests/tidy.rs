@@ -150,8 +150,7 @@ fn an_ignored_test_names_the_nightly_part_that_runs_it() {
         for reason in text.split(concat!("#[ign", "ore")).skip(1) {
             let part = reason.strip_prefix(" = \"nightly: ").and_then(|part| Some(part.split_once('"')?.0));
             let prefixes = part.and_then(|part| parts.get(part));
-            let prefixes =
-                prefixes.unwrap_or_else(|| panic!("{name}: an ignored test names no nightly part"));
+            let prefixes = prefixes.unwrap_or_else(|| panic!("{name}: an ignored test has no nightly part"));
             let is_run = match name.trim_end_matches(".rs").split_once("/it/") {
                 Some((_, module)) => {
                     let module = format!("{}::", module.replace('/', "::"));
@@ -367,8 +366,7 @@ fn no_files_of_a_crate_use_each_other_in_a_circle() {
 fn every_mutation_applies_to_the_code_as_it_is() {
     for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "patch")) {
         let mut git = std::process::Command::new("git");
-        let checked =
-            git.args(["apply", "--check"]).arg(path).current_dir(root()).output().expect("git runs");
+        let checked = git.args(["apply", "--check"]).arg(path).current_dir(root()).output().expect("git");
         let said = String::from_utf8_lossy(&checked.stderr);
         assert!(checked.status.success(), "{}: {said}", path.display());
     }

@@ -70,8 +70,7 @@ impl Reader {
         let tools = root().join("target/toolchains");
         let first = [folder_with_toolyard(home), tools.join("bin"), tools.join("npm/node_modules/.bin")];
         let old = std::env::var_os("PATH").expect("a path");
-        let path =
-            std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("a path");
+        let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("paths");
         let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().expect("it runs");
         assert!(flags.status.success(), "{flags:?}");
         Self { path, rustflags: String::from_utf8(flags.stdout).expect("UTF-8").trim_end().to_owned() }

@@ -23,8 +23,7 @@ fn the_book_shows_a_plugin_without_a_library_as_it_is() {
 #[tokio::test]
 async fn a_plugin_without_a_library_builds_is_served_and_greets() {
     let folder = root().join("examples/plugins/rust-raw");
-    let flags =
-        Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("the script runs");
+    let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("it runs");
     assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
     let target = root().join("target/guests");
     let mut cargo = Command::new("cargo");

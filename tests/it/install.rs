@@ -285,10 +285,7 @@ async fn another_signer_is_refused_until_a_person_pins_it() {
     place.expect(0, &["accept", "versioned", "--unsigned"]).await;
     assert!(place.read("plugins/toolyard.lock").contains("signer = \"none\""));
     // A policy that demands a signature of a source.
-    place.write(
-        "toolyard.toml",
-        "[[plugins.signers]]\nfrom = [\"oci://127.0.0.1:*\"]\nkeys = [\"acme.pub\"]\n",
-    );
+    place.write("toolyard.toml", "[[plugins.signers]]\nfrom = ['oci://127.0.0.1:*']\nkeys = ['acme.pub']\n");
     let (other, config) = (Place::new(), place.at("toolyard.toml"));
     let config = config.to_str().expect("text");
     other.expect(1, &["--config", config, "add", &address]).await;

@@ -78,8 +78,7 @@ async fn components_of_two_python_packages_answer_calls_side_by_side() {
     {
         assert_eq!(call(&session, &format!("{prefix}_codec_codec-id"), json!({})).await["result"], id);
         let said = call(&session, &format!("{prefix}_codec_codec-config-schema"), json!({})).await;
-        let schema: Value =
-            serde_json::from_str(said["result"].as_str().expect("a text")).expect("which is JSON");
+        let schema: Value = serde_json::from_str(said["result"].as_str().expect("a text")).expect("JSON");
         assert_eq!(schema["title"], title);
         assert_eq!(schema["required"], json!([parameter]));
     }

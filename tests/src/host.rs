@@ -386,8 +386,7 @@ impl Host {
             let threads = std::fs::read_dir(&threads).expect("it runs").flatten();
             // The state follows the name, which is in parentheses.
             let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-            let mut states =
-                threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+            let mut states = threads.filter_map(|one| std::fs::read_to_string(one.path().join("stat")).ok());
             states.all(|stat| state(stat) == Some('T'))
         })
         .await;

@@ -122,8 +122,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         }
         let port = host.port();
         let (over, until) = watch::channel(());
-        let holders =
-            (CLIENTS..CLIENTS + HOLDERS).map(|number| tokio::spawn(holder(port, number, until.clone())));
+        let holders = (CLIENTS..CLIENTS + HOLDERS).map(|who| tokio::spawn(holder(port, who, until.clone())));
         let holders: Vec<_> = holders.collect();
         let clients = (0..CLIENTS).map(|number| (number, Dice(dice.below(u64::MAX))));
         let clients: Vec<_> =
@@ -156,9 +155,8 @@ fn name(number: u64) -> String {
 /// Makes the host hold things for one principal until the end of the round: unread answers, waiting requests without a
 /// connection, sleeping tasks, or open questions.
 async fn holder(port: u16, number: u64, mut until: watch::Receiver<()>) {
-    let opened =
-        Session::open_by(port, LATEST, json!({"elicitation": {}}), Some(&token(&name(number)))).await;
-    let session = opened.session;
+    let (capabilities, token) = (json!({"elicitation": {}}), token(&name(number)));
+    let session = Session::open_by(port, LATEST, capabilities, Some(&token)).await.session;
     let (tool, arguments) = match number % 4 {
         0 => ("echo", json!({"text": "x".repeat(1 << 20)})),
         1 => ("wait", json!({"ms": 60_000})),

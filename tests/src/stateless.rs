@@ -169,8 +169,7 @@ impl Client {
 
     /// As [`Client::send`]; `None` if the host does not listen.
     pub async fn try_send(&self, request: &Request) -> Option<Answer> {
-        let headers: Vec<_> =
-            request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let headers: Vec<_> = request.headers.iter().map(|(name, is)| (name.as_str(), is.as_str())).collect();
         let body = request.message.to_string();
         Connection::try_open(self.port).await?.try_send(Method::POST, "/mcp", &headers, body).await
     }

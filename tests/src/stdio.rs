@@ -133,8 +133,7 @@ impl Stdio {
     }
 
     fn judge(&mut self, line: &str) {
-        let verdict =
-            self.conversation.as_mut().and_then(|conversation| conversation.from_host(line.as_bytes()));
+        let verdict = self.conversation.as_mut().and_then(|judge| judge.from_host(line.as_bytes()));
         if let Some(violation) = verdict.and_then(|verdict| Violation::of(verdict, line.as_bytes())) {
             panic!("the host sent what it must not: {violation}");
         }

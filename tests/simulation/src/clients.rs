@@ -234,9 +234,9 @@ impl Reached {
     /// Lists the client's tasks.
     pub async fn list(self, client: usize) {
         let me = caller(client);
-        let (filter, oldest) = (Filter::default(), Direction::Ascending);
+        let (all, oldest) = (Filter::default(), Direction::Ascending);
         let reply =
-            async { self.dispatch.tasks().await?.find_tasks(&me, filter, oldest, None, 100).await }.await;
+            async { self.dispatch.tasks().await?.find_tasks(&me, all, oldest, None, 100).await }.await;
         let mut seen = self.world.see();
         match reply {
             Ok(Page { tasks, .. }) => {

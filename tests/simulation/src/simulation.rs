@@ -163,8 +163,7 @@ impl Simulation {
         let mut seen = self.shared.world.see();
         let time = self.shared.store_clock.stamp();
         for Known { id, .. } in known {
-            let gone =
-                seen.ledger.entries.get(&id).is_none_or(|entry| entry.removed || entry.task.is_gone(time));
+            let gone = seen.ledger.entries.get(&id).is_none_or(|of| of.removed || of.task.is_gone(time));
             let told = seen.results.contains_key(&id);
             demand!(seen, gone || told, "{}: its result is not available", short(id));
         }
@@ -273,8 +272,7 @@ impl Simulation {
         let mut seen = self.shared.world.see();
         let mut wrong = None;
         for (id, entry) in &seen.ledger.entries {
-            let read =
-                self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("it works");
+            let read = self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("works");
             let stored = read.map(|read| read.task);
             let chunks = self.shared.store.chunks(*id, entry.journal.first, u64::MAX);
             let chunks = chunks.now_or_never().expect("in memory").expect("it works");
@@ -503,10 +501,7 @@ impl Simulation {
         for time in 0..times {
             let at_home = question.host;
             let home = matches!(&self.hosts[at_home], Host::Up(process) if !process.is_parting());
-            let host = match home && !elsewhere && time == 0 {
-                true => Some(at_home),
-                false => self.some_host(),
-            };
+            let host = if home && !elsewhere && time == 0 { Some(at_home) } else { self.some_host() };
             let Some(host) = host else { return };
             if time > 0 {
                 self.shared.world.see().count("second answers");

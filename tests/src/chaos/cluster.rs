@@ -252,8 +252,7 @@ impl Cluster {
 
     /// Asks each host about these tasks: all of them must report the same decision.
     async fn look_everywhere(&self, tasks: &[CreatedTask]) {
-        let looks =
-            self.addresses().into_iter().map(|address| (self.inspection(vec![address]), tasks.to_vec()));
+        let looks = self.addresses().into_iter().map(|one| (self.inspection(vec![one]), tasks.to_vec()));
         let looking: JoinSet<()> = looks.map(|(out, tasks)| async move { out.look(tasks).await }).collect();
         looking.join_all().await;
     }

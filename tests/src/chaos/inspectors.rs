@@ -137,8 +137,8 @@ impl Inspector {
     async fn look(&mut self, made: &CreatedTask, answers: bool) {
         let begun = Instant::now();
         loop {
-            let (connection, shared, id) =
-                (&mut self.connections[made.principal], &self.out.shared, &made.id);
+            let (shared, id) = (&self.out.shared, &made.id);
+            let connection = &mut self.connections[made.principal];
             let looked = match answers {
                 true => load_client::answer(connection, shared, id).await,
                 false => load_client::look(connection, shared, id).await.map(drop),

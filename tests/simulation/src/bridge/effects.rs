@@ -348,10 +348,7 @@ impl Seen {
     pub fn waits(&mut self, client: usize, begins: bool) {
         let now = self.time();
         let (count, ended) = self.waits.entry(client).or_default();
-        match begins {
-            true => *count += 1,
-            false => (*count, *ended) = (*count - 1, now),
-        }
+        if begins { *count += 1 } else { (*count, *ended) = (*count - 1, now) }
     }
 
     /// The call that became this task.
@@ -367,8 +364,7 @@ impl Seen {
         }
         let is_meant = |call: &Call| {
             let end = call.task.and_then(|task| self.ends.get(&task));
-            let says =
-                |outcome: &Outcome| matches!(outcome, Outcome::Error(error) if error.message == message);
+            let says = |outcome: &Outcome| matches!(outcome, Outcome::Error(it) if it.message == message);
             call.key == *key && call.told.is_none() && end.is_some_and(|(_, outcome)| says(outcome))
         };
         (0..self.calls.len()).rev().find(|call| is_meant(&self.calls[*call])).unwrap_or(number)

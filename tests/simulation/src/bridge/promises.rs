@@ -44,15 +44,10 @@ pub enum Leaving {
 }
 
 impl Leaving {
-    pub const ALL: [Self; 7] = [
-        Self::Timeout,
-        Self::Unsaid,
-        Self::Person,
-        Self::Disconnect,
-        Self::Detach,
-        Self::Broken,
-        Self::Silence,
-    ];
+    pub const ALL: [Self; 7] = {
+        use Leaving::*;
+        [Timeout, Unsaid, Person, Disconnect, Detach, Broken, Silence]
+    };
 
     /// Whether this client can leave in this way.
     pub fn fits(self, client: usize) -> bool {
@@ -188,10 +183,7 @@ impl Promises {
 
     /// The fate of the unfinished runs of this tool.
     pub fn durability(&self, tool: &CountedTool) -> Durability {
-        match tool.reruns || self.fault == Fault::AllRerun {
-            true => Durability::Rerun,
-            false => Durability::None,
-        }
+        if tool.reruns || self.fault == Fault::AllRerun { Durability::Rerun } else { Durability::None }
     }
 
     pub fn settings(&self) -> Settings {

@@ -101,7 +101,8 @@ impl Leases {
             Recovery::End(why) => Some(why),
             Recovery::Run | Recovery::Resume => None,
         };
-        let orphaned = |departure| Some(Event::Orphaned { incarnation: holder, departure, why: why.clone()? });
+        let orphaned =
+            |departure| Some(Event::Orphaned { incarnation: holder, departure, why: why.clone()? });
         if task.resume && what == Finish && run.is_none_or(|run| run.knows != Reached::Response) {
             return None;
         }
@@ -245,8 +246,7 @@ impl Leases {
         }
         state.task = task;
         if self.0 != Rules::WithoutMovingFence || matches!(write.what, Start | Wake) {
-            state.journal.fence =
-                task.task().journal_fence().map(|fence| (fence.incarnation.0, fence.attempt));
+            state.journal.fence = task.task().journal_fence().map(|now| (now.incarnation.0, now.attempt));
         }
         let reached = state.journal.reached;
         let run = &mut state.hosts[at].run;
