@@ -88,12 +88,10 @@ fn features(kinds: &str) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn tests_and_benchmarks_want_no_feature_that_the_host_is_built_without() {
     let with_tests = features("normal,dev");
-    let differ: Vec<_> = features("normal")
-        .into_iter()
-        .filter_map(|(package, alone)| {
-            let more = &with_tests[&package];
-            (!alone.is_subset(more)).then(|| format!("{package}: {alone:?}, and with tests {more:?}"))
-        })
-        .collect();
+    let differ = features("normal").into_iter().filter_map(|(package, alone)| {
+        let more = &with_tests[&package];
+        (!alone.is_subset(more)).then(|| format!("{package}: {alone:?}, and with tests {more:?}"))
+    });
+    let differ: Vec<_> = differ.collect();
     assert!(differ.is_empty(), "have them wanted by a member of the workspace: {differ:#?}");
 }

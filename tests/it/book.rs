@@ -124,10 +124,8 @@ fn follow(language: &str) {
             Block::Printed(text) => {
                 let mut lines = printed.lines();
                 for wanted in text.lines() {
-                    assert!(
-                        lines.any(|line| is_like(line, wanted)),
-                        "no `{wanted}` (in this order) in:\n{printed}"
-                    );
+                    let is_there = lines.any(|line| is_like(line, wanted));
+                    assert!(is_there, "no `{wanted}` (in this order) in:\n{printed}");
                 }
                 shown += 1;
             }
