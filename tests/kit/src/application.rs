@@ -39,7 +39,7 @@ pub const SETTINGS: Settings = Settings {
     log_rate: 100,
 };
 
-/// So many runs, of them so many of one principal, who may have so many tasks waiting and parked.
+/// Bounds on runs, on runs of one principal, and on its waiting and its parked tasks.
 pub const fn bounds(running: u32, running_per_principal: u32, waiting: u32) -> Bounds {
     let (waiting_per_principal, parked_per_principal) = (waiting, waiting);
     Bounds { running, running_per_principal, waiting_per_principal, parked_per_principal }

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A reverse proxy on a free port. It takes no further connections when dropped.
+/// A reverse proxy on a free port. A dropped proxy accepts no further connections.
 pub struct Proxy {
     port: u16,
     tap: Tap,
