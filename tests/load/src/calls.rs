@@ -222,7 +222,7 @@ fn section(rows: &Rows) -> Section {
         for target in ALL {
             let Some(rate) = rows.rate(target, connections) else { continue };
             let share = rate / rows.rate(Target::Hyper, connections).unwrap_or(f64::NAN);
-            let cells = [target.name().into(), connections.to_string(), format!("{:.0} %", 100.0 * share)];
+            let cells = [target.name().to_owned(), connections.to_string(), format!("{:.0} %", 1e2 * share)];
             section.row(row(cells, rows.of(target, connections), &CALLS));
         }
     }
