@@ -143,15 +143,11 @@ fn files(folders: &[&str]) -> Vec<(String, String)> {
 /// The part of a file that is tests or test support.
 fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
     let whole = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("tests.rs");
-    match whole {
-        true => text,
-        false => text.find("#[cfg(test)]").map_or("", |start| &text[start..]),
-    }
+    if whole { text } else { text.find("#[cfg(test)]").map_or("", |start| &text[start..]) }
 }
 
 fn test_sources() -> Vec<String> {
-    let files =
-        files(&["host", "plugins", "tests"]).into_iter().filter(|(name, _)| name != "tests/checklist.rs");
+    let files = files(&["host", "plugins", "tests"]).into_iter().filter(|(of, _)| of != "tests/checklist.rs");
     let sources = files.filter(|(name, _)| ["rs", "mjs", "py"].map(Some).contains(&extension(name)));
     sources.map(|(name, text)| tests_of(&name, &text).to_owned()).collect()
 }
@@ -263,8 +259,7 @@ fn citations_without_an_anchor_are_found() {
 
 /// The rows of the table of the page about foreign data that has this head.
 fn rows_of_foreign_data<const CELLS: usize>(head: &str) -> Vec<[String; CELLS]> {
-    let page =
-        std::fs::read_to_string(root().join("host/docs/explanation/foreign-data.md")).expect("the page");
+    let page = std::fs::read_to_string(root().join("host/docs/explanation/foreign-data.md")).expect("a page");
     let (_, table) = page.split_once(head).expect("the table");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
     rows.map(|row| {

@@ -13,20 +13,13 @@ fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
     let says = format!("#!/bin/sh\nprintf 'rustc 1.0.0\\ncommit-hash: %s\\nhost: %s\\n' {hash} {host}");
     // Another process writes the program, and bash reads the script: a child of another test may have inherited
     // a file that this process writes, and Linux starts no program that is open for writing.
-    let written = Command::new("sh")
-        .args(["-c", "printf '%s\\n' \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"])
-        .arg(&rustc)
-        .arg(says)
-        .status()
-        .expect("sh runs");
-    assert!(written.success());
-    let output = Command::new("bash")
-        .arg(script)
-        .env("RUSTC", &rustc)
-        .env("TOOLYARD_PROFILE", mode)
-        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
-        .output()
-        .expect("the script starts");
+    let mut write = Command::new("sh");
+    write.args(["-c", "printf '%s\\n' \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(&rustc).arg(says);
+    assert!(write.status().expect("sh runs").success());
+    let mut bash = Command::new("bash");
+    bash.arg(script).env("RUSTC", &rustc).env("TOOLYARD_PROFILE", mode);
+    bash.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    let output = bash.output().expect("the script starts");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     text.split_whitespace().map(str::to_owned).collect()
@@ -78,12 +71,9 @@ fn only_crates_of_a_call_are_compiled_with_the_profile_and_others_of_the_registr
 
 /// The features of each package that dependencies of these kinds enable.
 fn features(kinds: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none", "--edges", kinds])
-        .args(["--format", "{p}|{f}"])
-        .current_dir(root())
-        .output()
-        .expect("cargo starts");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none", "--edges", kinds]);
+    let output = cargo.args(["--format", "{p}|{f}"]).current_dir(root()).output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut features = BTreeMap::<_, BTreeSet<_>>::new();
     for line in String::from_utf8(output.stdout).expect("UTF-8").lines().filter(|line| !line.is_empty()) {
@@ -98,12 +88,10 @@ fn features(kinds: &str) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn tests_and_benchmarks_want_no_feature_that_the_host_is_built_without() {
     let with_tests = features("normal,dev");
-    let differ: Vec<_> = features("normal")
-        .into_iter()
-        .filter_map(|(package, alone)| {
-            let more = &with_tests[&package];
-            (!alone.is_subset(more)).then(|| format!("{package}: {alone:?}, and with tests {more:?}"))
-        })
-        .collect();
+    let differ = features("normal").into_iter().filter_map(|(package, alone)| {
+        let more = &with_tests[&package];
+        (!alone.is_subset(more)).then(|| format!("{package}: {alone:?}, and with tests {more:?}"))
+    });
+    let differ: Vec<_> = differ.collect();
     assert!(differ.is_empty(), "have them wanted by a member of the workspace: {differ:#?}");
 }

@@ -59,11 +59,9 @@ const MOST_LINES: usize = 600;
 
 /// The packages of the workspace, and what they depend on at run time and to build.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
-    let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .current_dir(root())
-        .output()
-        .expect("cargo starts");
+    let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
+    let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -152,8 +150,7 @@ fn an_ignored_test_names_the_nightly_part_that_runs_it() {
         for reason in text.split(concat!("#[ign", "ore")).skip(1) {
             let part = reason.strip_prefix(" = \"nightly: ").and_then(|part| Some(part.split_once('"')?.0));
             let prefixes = part.and_then(|part| parts.get(part));
-            let prefixes =
-                prefixes.unwrap_or_else(|| panic!("{name}: an ignored test names no nightly part"));
+            let prefixes = prefixes.unwrap_or_else(|| panic!("{name}: an ignored test has no nightly part"));
             let is_run = match name.trim_end_matches(".rs").split_once("/it/") {
                 Some((_, module)) => {
                     let module = format!("{}::", module.replace('/', "::"));
@@ -368,12 +365,8 @@ fn no_files_of_a_crate_use_each_other_in_a_circle() {
 #[test]
 fn every_mutation_applies_to_the_code_as_it_is() {
     for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "patch")) {
-        let checked = std::process::Command::new("git")
-            .args(["apply", "--check"])
-            .arg(path)
-            .current_dir(root())
-            .output()
-            .expect("git runs");
+        let mut git = std::process::Command::new("git");
+        let checked = git.args(["apply", "--check"]).arg(path).current_dir(root()).output().expect("git");
         let said = String::from_utf8_lossy(&checked.stderr);
         assert!(checked.status.success(), "{}: {said}", path.display());
     }

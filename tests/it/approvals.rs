@@ -68,8 +68,7 @@ async fn the_person_who_calls_is_shown_the_page_where_the_operator_decides() {
     let client = client.declaring(everything());
     let id = client.create("echo", json!({"text": "to production"})).await;
     let asked = client.task(&id).await;
-    let (key, page) =
-        asked["inputRequests"].as_object().and_then(|asked| asked.iter().next()).expect("a page");
+    let (key, page) = asked["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("a page");
     assert_eq!(page["params"]["mode"], "url");
     let message = page["params"]["message"].as_str().expect("a text");
     assert!(message.contains("to production") && message.contains("Repeats what it gets."), "{message}");

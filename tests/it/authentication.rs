@@ -214,12 +214,8 @@ async fn a_1_a_2_h_2_the_metadata_says_who_issues_tokens_and_pages_that_may_call
         let refused = knock(&host, &[("origin", origin)]).await;
         let opened = knock(&host, &[("origin", origin), ("authorization", &token)]).await;
         let id = opened.header("mcp-session-id").to_owned();
-        let headers = [
-            ("origin", origin),
-            ("authorization", &*token),
-            ("mcp-session-id", &*id),
-            ("accept", "text/event-stream"),
-        ];
+        let of_session = [("authorization", &*token), ("mcp-session-id", &*id)];
+        let headers = [&of_session[..], &[("origin", origin), ("accept", "text/event-stream")]].concat();
         let stream = host.send(Method::GET, "/mcp", &headers, "").await;
         assert!(stream.is_events());
         for (status, answer) in [(401, refused), (200, opened), (200, stream)] {

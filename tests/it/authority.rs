@@ -258,8 +258,7 @@ async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
         }
         key.sign(&claims)
     };
-    let open =
-        async |subject: &str, more: Value| Session::open_with(host.port(), &token(subject, more)).await;
+    let open = async |name: &str, more: Value| Session::open_with(host.port(), &token(name, more)).await;
     let finance = open("carol", json!({"groups": ["staff", "finance"]})).await;
     assert_eq!(listed(&finance, "tools/list", "tools", "name").await, ["echo"]);
     let staff = open("dave", json!({"groups": ["staff"]})).await;

@@ -174,8 +174,7 @@ async fn a_backup_goes_to_stdout_replaces_no_file_unless_forced_and_has_the_owne
         assert!(log.contains(action), "{log}");
     }
     // Nothing else was left in the folders.
-    let left =
-        |folder: PathBuf| std::fs::read_dir(folder).expect("reads").flatten().map(|file| file.file_name());
+    let left = |folder: PathBuf| std::fs::read_dir(folder).expect("reads").flatten().map(|of| of.file_name());
     for name in left(host.folder().to_owned()).chain(left(target.data())) {
         assert!(!name.to_string_lossy().starts_with(".toolyard-"), "{name:?}");
     }

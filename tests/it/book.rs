@@ -70,8 +70,7 @@ impl Reader {
         let tools = root().join("target/toolchains");
         let first = [folder_with_toolyard(home), tools.join("bin"), tools.join("npm/node_modules/.bin")];
         let old = std::env::var_os("PATH").expect("a path");
-        let path =
-            std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("a path");
+        let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("paths");
         let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().expect("it runs");
         assert!(flags.status.success(), "{flags:?}");
         Self { path, rustflags: String::from_utf8(flags.stdout).expect("UTF-8").trim_end().to_owned() }
@@ -82,17 +81,12 @@ impl Reader {
         let tools = root().join("target/toolchains");
         let end = home.join(".end");
         let script = format!("exec 2>&1\n{block}pwd >'{}'\n", end.display());
-        let ran = Command::new("bash")
-            .args(["-euc", &script])
-            .current_dir(folder)
-            .env("PATH", &self.path)
-            .env("CARGO_ENCODED_RUSTFLAGS", &self.rustflags)
-            .env("ZIG_GLOBAL_CACHE_DIR", tools.join("zig-cache"))
-            .env("GOCACHE", tools.join("go-cache"))
-            .env("GOPATH", tools.join("go-path"))
-            .env("TOOLYARD_DATA", home.join("data"))
-            .output()
-            .expect("bash starts");
+        let mut bash = Command::new("bash");
+        bash.args(["-euc", &script]).current_dir(folder).env("PATH", &self.path);
+        bash.env("CARGO_ENCODED_RUSTFLAGS", &self.rustflags).env("TOOLYARD_DATA", home.join("data"));
+        bash.env("ZIG_GLOBAL_CACHE_DIR", tools.join("zig-cache"));
+        bash.env("GOCACHE", tools.join("go-cache")).env("GOPATH", tools.join("go-path"));
+        let ran = bash.output().expect("bash starts");
         let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
         assert!(ran.status.success(), "{}\n{block}\n{printed}", ran.status);
         let ended = std::fs::read_to_string(&end).expect("it came to its end");
@@ -130,10 +124,8 @@ fn follow(language: &str) {
             Block::Printed(text) => {
                 let mut lines = printed.lines();
                 for wanted in text.lines() {
-                    assert!(
-                        lines.any(|line| is_like(line, wanted)),
-                        "no `{wanted}` (in this order) in:\n{printed}"
-                    );
+                    let is_there = lines.any(|line| is_like(line, wanted));
+                    assert!(is_there, "no `{wanted}` (in this order) in:\n{printed}");
                 }
                 shown += 1;
             }

@@ -48,13 +48,13 @@ impl Client {
         Self { script, ..self }
     }
 
-    /// Whether its packages are installed. They are optional on a developer's machine and required in CI.
-    pub fn is_installed(&self) -> bool {
-        let installed = folder().join(self.installed).exists();
-        if !installed {
+    /// The client, if its packages are installed. They are optional on a developer's machine and required in CI.
+    pub fn installed(&self) -> Option<&Self> {
+        let is_installed = folder().join(self.installed).exists();
+        if !is_installed {
             schema::skipped(&format!("{} is not installed: run `make clients`", self.name));
         }
-        installed
+        is_installed.then_some(self)
     }
 
     /// The command that runs its scenario with these arguments.
@@ -77,9 +77,7 @@ impl Client {
 /// Runs a script with the packages of the Python client; returns its output, or `None` if they are not
 /// installed.
 pub async fn python(script: &str, args: &[PathBuf]) -> Option<String> {
-    if !PYTHON.is_installed() {
-        return None;
-    }
+    PYTHON.installed()?;
     let mut command = Command::new(folder().join(PYTHON.interpreter));
     command.arg(folder().join(script)).args(args);
     Some(finished(command, script).await)
@@ -172,9 +170,7 @@ fn offering() -> Setup {
 }
 
 async fn over_http(client: &Client, setup: Setup) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let host = setup.start().await;
     let proxy = Proxy::before(host.port()).await;
     client.run(&["http", &proxy.url()]).await;
@@ -184,9 +180,7 @@ async fn over_http(client: &Client, setup: Setup) {
 async fn over_stdio(client: &Client, setup: Setup) {
     // The scenarios list tools once. On a busy machine a component compiles for longer than a host waits.
     let setup = setup.set("plugins.start-wait", "2min");
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let (folder, settings) = setup.into_parts();
     let command = tapped_stdio(folder.path(), &settings);
     let mut target = vec!["stdio"];

@@ -128,8 +128,7 @@ async fn an_equal_call_on_another_host_joins_the_kept_task() {
         on_a.notify("notifications/cancelled", json!({"requestId": id, "reason": "timed out"})).await;
     });
     let counts = async |host: &Host, series: &str| {
-        let count =
-            eventually(series, || async { host.metric(series).await.filter(|count| *count > 0) }).await;
+        let count = eventually(series, || async { host.metric(series).await.filter(|n| *n > 0) }).await;
         assert_eq!(count, 1, "{series}");
     };
     counts(&a, "toolyard_kept_total").await;

@@ -13,15 +13,10 @@ async fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let _compiled = Compiled::given_to(&data);
-    Command::new(guests::binary())
-        .args(args)
-        .env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path()))
-        .env("TOOLYARD_DATA", data)
-        .current_dir(folder.path())
-        .stdin(std::process::Stdio::null())
-        .output()
-        .await
-        .expect("the command runs")
+    let mut command = Command::new(guests::binary());
+    command.args(args).current_dir(folder.path()).stdin(std::process::Stdio::null());
+    command.env("TOOLYARD_PLUGINS", guests::all_plugins(folder.path())).env("TOOLYARD_DATA", data);
+    command.output().await.expect("the command runs")
 }
 
 /// A path as text.

@@ -176,13 +176,9 @@ async fn fits_its_schema(stage: &Stage, language: &str) {
 
 async fn passes_its_cases(language: &str) {
     let data = tempfile::tempdir().expect("a folder");
-    let tested = tokio::process::Command::new(binary())
-        .args(["test", "--no-build", "--data"])
-        .args([data.path(), &project(&format!("desk-{language}"))])
-        .env_remove("WEATHER_KEY")
-        .output()
-        .await
-        .expect("it runs");
+    let mut test = tokio::process::Command::new(binary());
+    test.args(["test", "--no-build", "--data"]).args([data.path(), &project(&format!("desk-{language}"))]);
+    let tested = test.env_remove("WEATHER_KEY").output().await.expect("it runs");
     let said = String::from_utf8_lossy(&tested.stdout);
     assert!(said.contains("4 passed, 0 failed"), "{said}{}", String::from_utf8_lossy(&tested.stderr));
 }
@@ -246,8 +242,7 @@ async fn stage(built: &[(&str, PathBuf)]) -> Stage {
         let tools = tools.as_array().expect("tools").iter();
         let listed: BTreeMap<String, Value> =
             tools.map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool.clone())).collect();
-        let mut copies =
-            built.iter().flat_map(|(language, _)| COPIES.map(|copy| format!("{language}{copy}")));
+        let mut copies = built.iter().flat_map(|(name, _)| COPIES.map(|copy| format!("{name}{copy}")));
         copies.all(|copy| listed.contains_key(&format!("{copy}_weather"))).then_some(listed)
     })
     .await;
@@ -269,8 +264,7 @@ async fn every_language_does_what_most_tools_do() {
 
 #[tokio::test]
 async fn an_unexpected_error_is_logged_with_the_line_of_the_author() {
-    let (built, _) =
-        matrix::built(["javascript", "typescript", "python"], |language| format!("desk-{language}"));
+    let (built, _) = matrix::built(["javascript", "typescript", "python"], |name| format!("desk-{name}"));
     let stage = stage(&built).await;
     for (language, _) in built {
         let result = stage.weather(language, "Broken").await;

@@ -45,19 +45,15 @@ async fn what_a_principal_left_is_erased_beside_a_running_host() {
     let live = ann.create("wait", json!({"ms": 600_000})).await;
     assert!(!files_with(&host.data(), MARKERS[0]).is_empty(), "the text is in the store before");
 
-    let expected = json!({
-        "principal": "token:ann", "dryRun": true, "cancelled": 0,
-        "liveTasks": 1, "tasks": 2, "runs": 3, "sessions": 1, "permissions": 0, "rewritten": false,
-    });
+    let expected = json!({"principal": "token:ann", "dryRun": true, "cancelled": 0, "liveTasks": 1,
+        "tasks": 2, "runs": 3, "sessions": 1, "permissions": 0, "rewritten": false});
     assert_eq!(erase(&host, &["token:ann", "--dry-run"]).await, (Some(0), expected));
     assert_eq!(ann.task(&live).await["status"], "working", "a dry run changes nothing");
     let (code, refused) = erase(&host, &["token:ann"]).await;
     assert!(code == Some(2) && refused.as_str().is_some_and(|text| text.contains("--yes")), "{refused}");
 
-    let expected = json!({
-        "principal": "token:ann", "dryRun": false, "cancelled": 1,
-        "liveTasks": 0, "tasks": 3, "runs": 3, "sessions": 1, "permissions": 0, "rewritten": true,
-    });
+    let expected = json!({"principal": "token:ann", "dryRun": false, "cancelled": 1, "liveTasks": 0,
+        "tasks": 3, "runs": 3, "sessions": 1, "permissions": 0, "rewritten": true});
     assert_eq!(erase(&host, &["token:ann", "--yes"]).await, (Some(0), expected));
     for text in MARKERS {
         assert_eq!(files_with(&host.data(), text), [""; 0], "{}", String::from_utf8_lossy(text));

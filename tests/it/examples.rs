@@ -23,18 +23,13 @@ fn the_book_shows_a_plugin_without_a_library_as_it_is() {
 #[tokio::test]
 async fn a_plugin_without_a_library_builds_is_served_and_greets() {
     let folder = root().join("examples/plugins/rust-raw");
-    let flags =
-        Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("the script runs");
+    let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("it runs");
     assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
     let target = root().join("target/guests");
-    let built = Command::new("cargo")
-        .args(["build", "--release", "--locked", "--target", "wasm32-wasip2", "--target-dir"])
-        .arg(&target)
-        .current_dir(&folder)
-        .env("CARGO_ENCODED_RUSTFLAGS", String::from_utf8(flags.stdout).expect("text"))
-        .output()
-        .await
-        .expect("cargo runs");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--locked", "--target", "wasm32-wasip2", "--target-dir"]).arg(&target);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", String::from_utf8(flags.stdout).expect("text"));
+    let built = cargo.current_dir(&folder).output().await.expect("cargo runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let (host, session) = Setup::new().with(&[]).open().await;
     let mut listening = session.listen().await;

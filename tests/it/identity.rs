@@ -116,10 +116,8 @@ async fn a_3_a_stream_ends_with_its_token_and_is_resumed_with_the_next() {
     let (provider, key) = IdentityProvider::of(Key::ec("one")).await;
     let host = Setup::probe().config(&provider.config()).start().await;
     let session = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
-    let call = json!({
-        "jsonrpc": "2.0", "id": 7, "method": "tools/call",
-        "params": {"name": "wait", "arguments": {"ms": 6000}},
-    });
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "params": {"name": "wait", "arguments": {"ms": 6000}}});
     let (mut events, _) = eventually("a call with a token that is about to expire", || async {
         let mut claims = provider.claims("alice");
         claims["exp"] = json!(now() + 3);

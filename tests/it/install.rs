@@ -47,16 +47,13 @@ impl Place {
     }
 
     async fn run_by(&self, program: &Path, variables: &[(&str, &str)], args: &[&str]) -> Output {
-        tokio::process::Command::new(program)
+        let mut command = tokio::process::Command::new(program);
+        command
             .args(args)
             .args(["--plugins", "plugins", "--data", "data"])
-            .env("HOME", &self.folder)
-            .envs(variables.iter().copied())
-            .current_dir(&self.folder)
-            .stdin(std::process::Stdio::null())
-            .output()
-            .await
-            .expect("runs")
+            .stdin(std::process::Stdio::null());
+        command.env("HOME", &self.folder).envs(variables.iter().copied()).current_dir(&self.folder);
+        command.output().await.expect("runs")
     }
 
     async fn run(&self, args: &[&str]) -> Output {
@@ -288,10 +285,7 @@ async fn another_signer_is_refused_until_a_person_pins_it() {
     place.expect(0, &["accept", "versioned", "--unsigned"]).await;
     assert!(place.read("plugins/toolyard.lock").contains("signer = \"none\""));
     // A policy that demands a signature of a source.
-    place.write(
-        "toolyard.toml",
-        "[[plugins.signers]]\nfrom = [\"oci://127.0.0.1:*\"]\nkeys = [\"acme.pub\"]\n",
-    );
+    place.write("toolyard.toml", "[[plugins.signers]]\nfrom = ['oci://127.0.0.1:*']\nkeys = ['acme.pub']\n");
     let (other, config) = (Place::new(), place.at("toolyard.toml"));
     let config = config.to_str().expect("text");
     other.expect(1, &["--config", config, "add", &address]).await;

@@ -27,10 +27,8 @@ async fn j_7_unknown_metadata_is_let_pass() {
     let parent = json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     let traced = client.request("tools/list", json!({})).meta("traceparent", parent);
     assert_eq!(client.reply(&traced.meta("baggage", json!("a=b"))).await.status, 200);
-    let meta = json!({
-        "": 1, "plain": null, "com.example/x": [{}], "dev.mcp/reserved": {"a": 1}, "/": "", "a/b/c": 1.5,
-        "io.modelcontextprotocol/of-a-later-revision": true,
-    });
+    let meta = json!({"": 1, "plain": null, "com.example/x": [{}], "dev.mcp/reserved": {"a": 1}, "/": "",
+        "a/b/c": 1.5, "io.modelcontextprotocol/of-a-later-revision": true});
     assert_eq!(session.result("ping", json!({"_meta": meta})).await, json!({}));
     let call = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": meta});
     assert_eq!(session.result("tools/call", call).await["content"][0]["text"], "x");

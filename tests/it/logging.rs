@@ -65,8 +65,7 @@ async fn a_log_that_cannot_be_written_loses_lines_and_stops_nothing() {
     stuck.write_all(&[b'\n'; 1 << 16]).expect("a pipe has room for this");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
     for stderr in [Stdio::from(full), Stdio::from(stuck)] {
-        let free =
-            || std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+        let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("free").local_addr().expect("bound");
         let (listen, admin) = (free(), free());
         let args = [format!("--set=listen={listen}"), format!("--set=admin.listen={admin}")];
         let setup = Setup::probe();

@@ -22,12 +22,9 @@ async fn ready() -> (Host, Session) {
 }
 
 pub fn form(key: &str) -> Value {
-    json!({"key": key, "method": "elicitation/create", "params": {
-        "message": "Deploy?",
-        "requestedSchema": {
-            "type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],
-        },
-    }})
+    json!({"key": key, "method": "elicitation/create",
+        "params": {"message": "Deploy?", "requestedSchema": {"type": "object",
+        "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}}})
 }
 
 pub fn sampling(key: &str) -> Value {
@@ -37,9 +34,8 @@ pub fn sampling(key: &str) -> Value {
 }
 
 pub fn url(key: &str) -> Value {
-    json!({"key": key, "method": "elicitation/create", "params": {
-        "mode": "url", "message": "Sign in", "url": "https://example.com/connect",
-    }})
+    json!({"key": key, "method": "elicitation/create",
+        "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/connect"}})
 }
 
 fn roots(key: &str) -> Value {
@@ -98,10 +94,8 @@ async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
 #[tokio::test]
 async fn ir_8_decline_cancel_error_and_nonsense_are_inputs_to_the_tool() {
     let (_host, session) = ready().await;
-    let steps = json!([
-        {"ask": [form("decline")]}, {"ask": [form("cancel")]}, {"ask": [sampling("refused")]},
-        {"ask": [form("nonsense")]},
-    ]);
+    let steps = json!([{"ask": [form("decline")]}, {"ask": [form("cancel")]}, {"ask": [sampling("refused")]},
+        {"ask": [form("nonsense")]}]);
     let mut call = session.begin_script(steps).await;
     for action in ["decline", "cancel", "", "shrug"] {
         let asked = call.message().await;

@@ -18,16 +18,10 @@ async fn run(commands: impl Iterator<Item = &str>) -> String {
     let machine = tempfile::tempdir().expect("a folder");
     let path = format!("{}:/usr/bin:/bin", folder_with_toolyard(machine.path()).display());
     let shell = async |command: &str| {
-        let output = Command::new("sh")
-            .args(["-c", &format!("{command} 2>&1")])
-            .current_dir(root())
-            .env("PATH", &path)
-            .env("TOOLYARD_DATA", data.path())
-            .env("TOOLYARD_PLUGINS", dist())
-            .env("TOOLYARD_LOG", "error")
-            .output()
-            .await
-            .expect("the shell starts");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{command} 2>&1")]).current_dir(root()).env("PATH", &path);
+        shell.env("TOOLYARD_DATA", data.path()).env("TOOLYARD_PLUGINS", dist()).env("TOOLYARD_LOG", "error");
+        let output = shell.output().await.expect("the shell starts");
         String::from_utf8(output.stdout).expect("text")
     };
     // The first start says that it compiles the tools.

@@ -84,10 +84,8 @@ async fn a_recorded_call_passes_without_its_server_and_fails_if_the_answer_is_an
     let why = why(&report);
     let (expected, actual) = (why[0]["expected"].as_str(), why[0]["actual"].as_str());
     assert_eq!(why[0]["key"], "text", "{why}");
-    assert!(
-        expected.expect("a text").contains("[1,2]") && actual.expect("a text").contains("[1,3]"),
-        "{why}"
-    );
+    assert!(expected.is_some_and(|text| text.contains("[1,2]")), "{why}");
+    assert!(actual.is_some_and(|text| text.contains("[1,3]")), "{why}");
 }
 
 #[tokio::test]

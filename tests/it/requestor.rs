@@ -10,19 +10,13 @@ use toolyard_tests::{Host, Session, Setup};
 const THEIRS: &str = "their-Y";
 
 fn runs_tasks() -> Value {
-    json!({
-        "elicitation": {}, "sampling": {},
-        "tasks": {"cancel": {}, "requests": {
-            "elicitation": {"create": {}}, "sampling": {"createMessage": {}},
-        }},
-    })
+    json!({"elicitation": {}, "sampling": {}, "tasks": {"cancel": {},
+        "requests": {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}}})
 }
 
 fn their_task(status: &str) -> Value {
-    json!({
-        "taskId": THEIRS, "status": status, "ttl": 60_000, "pollInterval": 20,
-        "createdAt": "2025-11-25T10:31:00Z", "lastUpdatedAt": "2025-11-25T10:31:00Z",
-    })
+    json!({"taskId": THEIRS, "status": status, "ttl": 60_000, "pollInterval": 20,
+        "createdAt": "2025-11-25T10:31:00Z", "lastUpdatedAt": "2025-11-25T10:31:00Z"})
 }
 
 /// A plain call, and its question.

@@ -55,11 +55,8 @@ impl ClientHandler for Person {
         if self.knows_tasks {
             capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
         }
-        let info = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": capabilities,
-            "clientInfo": { "name": "toolyard-tests-rmcp", "version": "1" },
-        });
+        let info = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "toolyard-tests-rmcp", "version": "1"}});
         serde_json::from_value(info).expect("as the schema has it")
     }
 

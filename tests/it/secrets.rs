@@ -49,8 +49,7 @@ async fn a_secret_leaves_the_host_in_nothing_that_it_says() {
     let (host, session) = start("[secrets]\nAPI_KEY = { file = \"./api.key\" }").await;
     assert_eq!(length(&session).await, SECRET.len().to_string(), "the guest has it, without the newline");
     for how in "text structured error rpc trap print progress status log ask changed encoded".split(' ') {
-        let params =
-            json!({ "name": "leak", "arguments": { "how": how }, "_meta": { "progressToken": how } });
+        let params = json!({"name": "leak", "arguments": {"how": how}, "_meta": {"progressToken": how}});
         let (answer, notices) = session.request_and_notices("tools/call", params).await;
         assert_clean(how, answer.to_string().as_bytes());
         assert_clean(how, format!("{notices:?}").as_bytes());

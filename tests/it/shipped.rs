@@ -96,9 +96,8 @@ async fn redirects_are_followed_as_far_as_they_are_granted() {
 #[tokio::test]
 async fn it_tells_how_far_it_is_and_gives_up_in_its_time() {
     let web = Web::granted().await;
-    let params = json!({
-        "name": "fetch", "arguments": { "url": web.site.url("/bytes?300000") }, "_meta": { "progressToken": 1 },
-    });
+    let params = json!({"name": "fetch", "arguments": {"url": web.site.url("/bytes?300000")},
+        "_meta": {"progressToken": 1}});
     let (_, notices) = web.session.request_and_notices("tools/call", params).await;
     let progress = notices.iter().find(|notice| notice["method"] == "notifications/progress");
     assert_eq!(progress.expect("progress")["params"]["total"], 300_000.0, "{notices:?}");

@@ -28,28 +28,22 @@ impl Backgrounds {
     /// Their files of this kind: `lock`, `sock`, `log`.
     pub fn files(&self, kind: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.place()).into_iter().flatten().flatten();
-        entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|found| found == kind))
-            .collect()
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(|path| path.extension().is_some_and(|found| found == kind)).collect()
     }
 
     /// The living processes.
     pub fn living(&self) -> Vec<Pid> {
         let written = self.files("lock").into_iter().filter_map(|lock| fs::read_to_string(lock).ok());
-        written
-            .filter_map(|text| Pid::from_raw(text.trim().parse().ok()?))
-            .filter(|pid| is_one(*pid))
-            .collect()
+        let pids = written.filter_map(|text| Pid::from_raw(text.trim().parse().ok()?));
+        pids.filter(|pid| is_one(*pid)).collect()
     }
 
     /// Waits for exactly one living background host, and returns its process id.
     pub async fn one(&self) -> Pid {
         eventually("one background host", || async {
-            match self.living().as_slice() {
-                [one] => Some(*one),
-                _ => None,
-            }
+            let living = self.living();
+            (living.len() == 1).then(|| living[0])
         })
         .await
     }

@@ -24,10 +24,8 @@ pub(crate) use client_connection::{ClientConnection, Generation, NoAnswer, Respo
 use crate::dice::Dice;
 use crate::history::{Broken, History, Op};
 use crate::host::{Setup, install_as, install_bytes};
-use crate::session::LATEST;
 use crate::stateless::everything;
 use crate::tap::stand_aside;
-use crate::tokens::{stanza, token};
 use crate::wait::PATIENCE;
 use crate::{Host, Session, Sink, guests};
 use backup::{BACKED_UP, Backup};
@@ -61,20 +59,16 @@ const A_DAY: Duration = Duration::from_secs(86_400);
 
 /// The setup of the hosts in a chaos run.
 fn setup(sink: &Sink) -> Setup {
-    let stanzas: Vec<_> = PRINCIPALS.iter().map(|name| stanza(name, &[])).collect();
-    let mut setup = sagas::with_sagas(Setup::new(), sink)
+    sagas::with_sagas(Setup::new(), sink)
         .with(&[guests::fixture("effects")])
         .manifest("effects", &sink.manifest())
-        .config(&stanzas.concat())
+        .principals(&PRINCIPALS)
         .set("shutdown.drain", "300ms")
         .set("tasks.ttl-default", "24h")
         .set("tasks.rerun-after", "50ms")
         .set("calls.running", "1000")
-        .set("calls.running-per-principal", "500");
-    for rate in ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"] {
-        setup = setup.set(&format!("rates.{rate}"), "none");
-    }
-    setup
+        .set("calls.running-per-principal", "500")
+        .without_rates()
 }
 
 /// Kills a host this many times, and restarts it after every eighth kill; reports each in a line.
@@ -95,7 +89,7 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
         Report::new(seed, [&report::SEEN[..], &[REPLACED, RESTARTED, COMPARED, BACKED_UP]].concat());
     let mut sessions = Vec::new();
     for name in PRINCIPALS {
-        sessions.push(Session::open_by(host.port(), LATEST, everything(), Some(&token(name))).await.session);
+        sessions.push(host.session_as(name, everything()).await);
     }
     let sessions: Arc<[Session]> = sessions.into();
     let inspection = |address| {

@@ -386,8 +386,7 @@ impl Host {
             let threads = std::fs::read_dir(&threads).expect("it runs").flatten();
             // The state follows the name, which is in parentheses.
             let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-            let mut states =
-                threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+            let mut states = threads.filter_map(|one| std::fs::read_to_string(one.path().join("stat")).ok());
             states.all(|stat| state(stat) == Some('T'))
         })
         .await;
@@ -454,16 +453,9 @@ impl Host {
     /// # Panics
     /// If it cannot be run.
     pub async fn command(&self, args: &[&str]) -> Output {
-        Command::new(guests::binary())
-            .args(args)
-            .arg("--plugins")
-            .arg(self.plugins())
-            .arg("--data")
-            .arg(self.data())
-            .current_dir(self.folder.path())
-            .output()
-            .await
-            .expect("the command runs")
+        let mut command = Command::new(guests::binary());
+        command.args(args).arg("--plugins").arg(self.plugins()).arg("--data").arg(self.data());
+        command.current_dir(self.folder.path()).output().await.expect("the command runs")
     }
 
     /// As [`Host::command`], for one that succeeds; returns its output.

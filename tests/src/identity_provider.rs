@@ -120,10 +120,8 @@ impl IdentityProvider {
 
     /// The claims of a token for this subject, valid for ten minutes.
     pub fn claims(&self, subject: &str) -> Value {
-        json!({
-            "iss": self.issuer(), "aud": RESOURCE, "sub": subject,
-            "iat": now(), "exp": now() + 600, "scope": "tools",
-        })
+        json!({"iss": self.issuer(), "aud": RESOURCE, "sub": subject, "iat": now(), "exp": now() + 600,
+            "scope": "tools"})
     }
 
     /// A token for this subject.
@@ -165,13 +163,8 @@ impl Key {
         let key = KEYS[which].get_or_init(|| rsa::RsaPrivateKey::new(&mut OsRng, 2048).expect("a key"));
         let (n, e) = (base64(&key.n().to_bytes_be()), base64(&key.e().to_bytes_be()));
         let der = key.to_pkcs1_der().expect("encodes");
-        Self {
-            kid: kid.to_owned(),
-            alg: "RS256",
-            jwk: json!({"kty": "RSA", "use": "sig", "kid": kid, "n": n, "e": e}),
-            secret: EncodingKey::from_rsa_der(der.as_bytes()),
-            algorithm: Algorithm::RS256,
-        }
+        let jwk = json!({"kty": "RSA", "use": "sig", "kid": kid, "n": n, "e": e});
+        Self::new(kid, ("RS256", Algorithm::RS256), jwk, EncodingKey::from_rsa_der(der.as_bytes()))
     }
 
     /// A new P-256 key.
@@ -185,13 +178,8 @@ impl Key {
         let coordinate = |bytes: Option<&p256::FieldBytes>| base64(bytes.expect("a point"));
         let (x, y) = (coordinate(point.x()), coordinate(point.y()));
         let der = p256::SecretKey::from(key).to_pkcs8_der().expect("encodes");
-        Self {
-            kid: kid.to_owned(),
-            alg: "ES256",
-            jwk: json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": kid, "x": x, "y": y}),
-            secret: EncodingKey::from_ec_der(der.as_bytes()),
-            algorithm: Algorithm::ES256,
-        }
+        let jwk = json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": kid, "x": x, "y": y});
+        Self::new(kid, ("ES256", Algorithm::ES256), jwk, EncodingKey::from_ec_der(der.as_bytes()))
     }
 
     /// A new Ed25519 key.
@@ -205,13 +193,12 @@ impl Key {
         let key = ed25519_dalek::SigningKey::from_bytes(&seed);
         let x = base64(key.verifying_key().as_bytes());
         let der = key.to_pkcs8_der().expect("encodes");
-        Self {
-            kid: kid.to_owned(),
-            alg: "EdDSA",
-            jwk: json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": x}),
-            secret: EncodingKey::from_ed_der(der.as_bytes()),
-            algorithm: Algorithm::EdDSA,
-        }
+        let jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": x});
+        Self::new(kid, ("EdDSA", Algorithm::EdDSA), jwk, EncodingKey::from_ed_der(der.as_bytes()))
+    }
+
+    fn new(kid: &str, (alg, algorithm): (&'static str, Algorithm), jwk: Value, secret: EncodingKey) -> Self {
+        Self { kid: kid.to_owned(), alg, jwk, secret, algorithm }
     }
 
     /// The header of its tokens.

@@ -57,8 +57,7 @@ impl Host {
         let read = |file: &str| std::fs::read_to_string(process.join(file)).expect("the host runs");
         let (status, stat) = (read("status"), read("stat"));
         let figure = |name: &str| {
-            let line =
-                status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel reports it");
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
             line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).expect("a number")
         };
         // The name of the program, in parentheses, may hold anything.

@@ -88,12 +88,8 @@ impl Project {
     /// A command of the binary in the project's folder.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(guests::binary());
-        command
-            .args(args)
-            .env("TOOLYARD_DATA", self.at("data"))
-            .current_dir(self.folder())
-            .kill_on_drop(true);
-        command.stdin(Stdio::null());
+        command.args(args).env("TOOLYARD_DATA", self.at("data")).current_dir(self.folder());
+        command.kill_on_drop(true).stdin(Stdio::null());
         command
     }
 

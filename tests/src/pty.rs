@@ -34,14 +34,9 @@ impl OnTerminal {
     pub fn start(mut command: Command) -> Self {
         let (ours, theirs) = pair();
         let stdio = || Stdio::from(theirs.try_clone().expect("a descriptor"));
-        let child = command
-            .env("TERM", "xterm-256color")
-            .stdin(stdio())
-            .stdout(stdio())
-            .stderr(stdio())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the command starts");
+        command.env("TERM", "xterm-256color").kill_on_drop(true);
+        command.stdin(stdio()).stdout(stdio()).stderr(stdio());
+        let child = command.spawn().expect("the command starts");
         // The reader ends when no process holds the other side any more.
         drop(command);
         drop(theirs);

@@ -106,11 +106,9 @@ async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
     let mut dice = Dice(seed);
     let mut racing = JoinSet::new();
     for (client, session) in (0..).zip(&sessions) {
-        let lines = Lines {
-            home: line(session, session.port()),
-            // The next host, or the same one if there is only one.
-            away: line(session, hosts[(client as usize + 1) % hosts.len()].port()),
-        };
+        // The next host, or the same one if there is only one.
+        let other = hosts[(client as usize + 1) % hosts.len()].port();
+        let lines = Lines { home: line(session, session.port()), away: line(session, other) };
         let share = races / CLIENTS + u64::from(client < races % CLIENTS);
         racing.spawn(race(lines, client, share, Dice(dice.below(u64::MAX)), decided.clone()));
     }
@@ -202,7 +200,5 @@ async fn again(host: &Host, sessions: &[Session], decided: &BTreeMap<String, (u6
             }
         });
     }
-    while let Some(looked) = looking.join_next().await {
-        looked.expect("nothing changes");
-    }
+    looking.join_all().await;
 }

@@ -1,6 +1,7 @@
 //! A registry of OCI images for tests: Debian's docker-registry, with its own folder and port. It ends with the value.
 
 use crate::http::{Answer, Connection};
+use crate::tokens::sha256;
 use crate::{guests, schema};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +9,6 @@ use hyper::Method;
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -39,10 +38,8 @@ impl RegistryServer {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|free| free.local_addr())
-            .expect("a port")
-            .port();
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+        let port = free.expect("a port").port();
         let config = format!(
             "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}, relativeurls: true}}\n",
             folder.path().join("images").display()
@@ -75,11 +72,8 @@ impl RegistryServer {
         let layer = self.put_blob(repository, "application/wasm", component).await;
         let config = "application/vnd.wasm.config.v0+json";
         let digest = self.put_manifest(repository, tag, config, &layer, annotations).await;
-        let payload = json!({"critical": {
-            "identity": {"docker-reference": repository},
-            "image": {"docker-manifest-digest": digest},
-            "type": "cosign container image signature",
-        }});
+        let payload = json!({"critical": {"identity": {"docker-reference": repository},
+            "image": {"docker-manifest-digest": digest}, "type": "cosign container image signature"}});
         let payload = payload.to_string().into_bytes();
         let signature: Signature = key.sign(&payload);
         let kind = "application/vnd.dev.cosign.simplesigning.v1+json";
@@ -111,13 +105,8 @@ impl RegistryServer {
         annotations: &Value,
     ) -> String {
         let config = self.put_blob(repository, config, b"{}").await;
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": MANIFEST,
-            "config": config,
-            "layers": [layer],
-            "annotations": annotations,
-        });
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer],
+            "annotations": annotations});
         let manifest = manifest.to_string();
         let path = format!("/v2/{repository}/manifests/{tag}");
         self.send(Method::PUT, &path, MANIFEST, manifest.as_bytes()).await;
@@ -134,11 +123,7 @@ impl RegistryServer {
 
 /// The digest of bytes, as OCI writes it.
 pub fn digest(bytes: &[u8]) -> String {
-    let mut digest = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(digest, "{byte:02x}");
-    }
-    digest
+    format!("sha256:{}", sha256(bytes))
 }
 
 impl Drop for RegistryServer {

@@ -282,12 +282,7 @@ pub const HEADERS: [(&str, &str); 2] =
 
 /// An `initialize` request.
 pub fn initialize(revision: &str, capabilities: Value) -> Value {
-    json!({
-        "jsonrpc": "2.0", "id": 0, "method": "initialize",
-        "params": {
-            "protocolVersion": revision,
-            "capabilities": capabilities,
-            "clientInfo": {"name": "toolyard-tests", "version": "1"},
-        },
-    })
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {"protocolVersion": revision, "capabilities": capabilities,
+        "clientInfo": {"name": "toolyard-tests", "version": "1"}}})
 }

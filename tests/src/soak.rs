@@ -9,7 +9,6 @@ use crate::session::{LATEST, initialize};
 use crate::tokens::{stanza, token};
 use crate::{Host, Session, guests, until};
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -48,14 +47,7 @@ const HOSTILE: [(&str, &str); 3] = [
 ];
 
 /// Attacks of clients that use no hostile tool.
-const ATTACKS: [&str; 6] = [
-    "nested conditions",
-    "schemas times items",
-    "hanging up on a long check",
-    "lists that spin",
-    "answers that are not fetched",
-    "capabilities without end",
-];
+const ATTACKS: u64 = 6;
 
 /// Tight limits, so that much happens in little time.
 const MANIFEST: &str = "prefix = \"h\"\n[limits]\ncpu = \"150ms\"\nwall = \"400ms\"\n";
@@ -130,8 +122,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         }
         let port = host.port();
         let (over, until) = watch::channel(());
-        let holders =
-            (CLIENTS..CLIENTS + HOLDERS).map(|number| tokio::spawn(holder(port, number, until.clone())));
+        let holders = (CLIENTS..CLIENTS + HOLDERS).map(|who| tokio::spawn(holder(port, who, until.clone())));
         let holders: Vec<_> = holders.collect();
         let clients = (0..CLIENTS).map(|number| (number, Dice(dice.below(u64::MAX))));
         let clients: Vec<_> =
@@ -164,9 +155,8 @@ fn name(number: u64) -> String {
 /// Makes the host hold things for one principal until the end of the round: unread answers, waiting requests without a
 /// connection, sleeping tasks, or open questions.
 async fn holder(port: u16, number: u64, mut until: watch::Receiver<()>) {
-    let opened =
-        Session::open_by(port, LATEST, json!({"elicitation": {}}), Some(&token(&name(number)))).await;
-    let session = opened.session;
+    let (capabilities, token) = (json!({"elicitation": {}}), token(&name(number)));
+    let session = Session::open_by(port, LATEST, capabilities, Some(&token)).await.session;
     let (tool, arguments) = match number % 4 {
         0 => ("echo", json!({"text": "x".repeat(1 << 20)})),
         1 => ("wait", json!({"ms": 60_000})),
@@ -228,7 +218,7 @@ async fn client(port: u16, number: u64, mut dice: Dice, took: Sender<Duration>) 
                 let answer = session.request("tools/call", json!({"name": tool, "arguments": {}})).await;
                 assert!(answer["result"].is_object() || answer["error"].is_object(), "{tool}: {answer}");
             }
-            6 => attack(&session, dice.pick(&ATTACKS)).await,
+            6 => attack(&session, dice.below(ATTACKS)).await,
             _ => {
                 let tool = hostile(&mut dice);
                 let params = json!({"name": tool, "arguments": {}, "task": {}});
@@ -246,31 +236,37 @@ async fn client(port: u16, number: u64, mut dice: Dice, took: Sender<Duration>) 
     u64::from(STEPS)
 }
 
-async fn attack(session: &Session, attack: &str) {
+async fn attack(session: &Session, attack: u64) {
     let product = || json!({"name": "product", "arguments": {"a": vec![3_999; 200_000]}});
     match attack {
-        "nested conditions" => {
+        // Nested conditions.
+        0 => {
             let nested = (0..14).fold(json!(7), |inner, _| json!({"op": "and", "args": [inner]}));
             let result = session.call("select", json!({"condition": nested})).await;
             assert_eq!(result["isError"], true, "{result}");
         }
-        "schemas times items" => {
+        // Schemas times items.
+        1 => {
             let answer = session.request("tools/call", product()).await;
             assert_eq!(answer["result"]["isError"], true, "{answer}");
         }
-        "hanging up on a long check" => {
+        // Hanging up on a long check.
+        2 => {
             let call = json!({"jsonrpc": "2.0", "id": "h", "method": "tools/call", "params": product()});
             drop(tokio::time::timeout(Duration::from_millis(20), session.post(&call)).await);
         }
-        "lists that spin" => {
+        // Lists that spin.
+        3 => {
             let page = session.result("resources/list", json!({})).await;
             assert!(page["resources"].is_array(), "{page}");
         }
-        "answers that are not fetched" => {
+        // Answers that are not fetched.
+        4 => {
             let echo = json!({"name": "echo", "arguments": {"text": "x".repeat(1 << 20)}});
             let call = json!({"jsonrpc": "2.0", "id": "e", "method": "tools/call", "params": echo});
             drop(tokio::time::timeout(Duration::from_millis(50), session.post(&call)).await);
         }
+        // Capabilities without end.
         _ => {
             let message = initialize(LATEST, json!({"experimental": {"x": "x".repeat(1 << 20)}}));
             let answer = session.post(&message).await.json().await;
@@ -344,24 +340,18 @@ impl Report {
         for sample in self.samples.iter().step_by(self.samples.len().div_ceil(30).max(1)) {
             let Sample { at, calls, usage: Usage { resident, descriptors, mappings, threads, .. } } = sample;
             let (seconds, resident) = (at.as_secs(), resident >> 20);
-            // Writing to a String does not fail.
-            let _ = writeln!(
-                out,
-                "| {seconds} | {calls} | {resident} | {descriptors} | {mappings} | {threads} |"
-            );
+            out +=
+                &format!("| {seconds} | {calls} | {resident} | {descriptors} | {mappings} | {threads} |\n");
         }
         let at = |hundredths: usize| {
             self.echoes.get(self.echoes.len() * hundredths / 100).copied().unwrap_or_default()
         };
         let (count, median, slow) = (self.echoes.len(), at(50), at(99));
         // Writing to a String does not fail.
-        let _ =
-            writeln!(out, "\n{count} calls of `echo` took {median:.1?} (median) and {slow:.1?} (99 of 100).");
+        out += &format!("\n{count} calls of `echo` took {median:.1?} (median) and {slow:.1?} (99 of 100).\n");
         match self.growth() {
-            growth if growth.is_empty() => out.push_str("\nNothing has grown.\n"),
-            growth => {
-                let _ = writeln!(out, "\nIt has grown:\n- {}", growth.join("\n- "));
-            }
+            growth if growth.is_empty() => out += "\nNothing has grown.\n",
+            growth => out += &format!("\nIt has grown:\n- {}\n", growth.join("\n- ")),
         }
         out
     }

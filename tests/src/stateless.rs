@@ -3,6 +3,7 @@
 
 use crate::exchange::{Exchange, next, next_of};
 use crate::http::{Answer, Connection, Events};
+use crate::session::HEADERS;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
@@ -37,9 +38,7 @@ pub fn tasks() -> Value {
 
 /// The capabilities of a client that supports tasks and every kind of question.
 pub fn everything() -> Value {
-    json!({
-        "elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}, "extensions": {TASKS: {}},
-    })
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}, "extensions": {TASKS: {}}})
 }
 
 /// Adds the envelope of a client with these capabilities to the params. Existing members of `_meta` stay.
@@ -146,12 +145,8 @@ impl Client {
     pub fn request(&self, method: &str, params: Value) -> Request {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let params = enveloped(params, &self.capabilities);
-        let mut headers = vec![
-            ("content-type".to_owned(), "application/json".to_owned()),
-            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
-            ("mcp-protocol-version".to_owned(), VERSION.to_owned()),
-            ("mcp-method".to_owned(), method.to_owned()),
-        ];
+        let fixed = [HEADERS[0], HEADERS[1], ("mcp-protocol-version", VERSION), ("mcp-method", method)];
+        let mut headers = fixed.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let named = match method {
             "tools/call" | "prompts/get" => params["name"].as_str(),
             "resources/read" => params["uri"].as_str(),
@@ -174,8 +169,7 @@ impl Client {
 
     /// As [`Client::send`]; `None` if the host does not listen.
     pub async fn try_send(&self, request: &Request) -> Option<Answer> {
-        let headers: Vec<_> =
-            request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let headers: Vec<_> = request.headers.iter().map(|(name, is)| (name.as_str(), is.as_str())).collect();
         let body = request.message.to_string();
         Connection::try_open(self.port).await?.try_send(Method::POST, "/mcp", &headers, body).await
     }

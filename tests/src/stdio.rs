@@ -81,28 +81,14 @@ impl Stdio {
     }
 
     fn run(mut command: Command, folder: Arc<TempDir>, args: Vec<String>) -> Self {
-        let compiled = Compiled::given_to(&folder.path().join("data"));
-        let mut child = command
-            .stdin(Pipe::piped())
-            .stdout(Pipe::piped())
-            .stderr(Pipe::null())
-            .spawn()
-            .expect("the host starts");
+        let _compiled = Compiled::given_to(&folder.path().join("data"));
+        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::null());
+        let mut child = command.spawn().expect("the host starts");
         let output = BufReader::new(child.stdout.take().expect("piped")).lines();
         let input = child.stdin.take();
         let schema = (!stands_aside()).then(Schema::official).flatten();
         let conversation = schema.map(Conversation::new);
-        Self {
-            _compiled: compiled,
-            folder,
-            args,
-            child,
-            input,
-            output,
-            next: 1,
-            notices: Vec::new(),
-            conversation,
-        }
+        Self { _compiled, folder, args, child, input, output, next: 1, notices: Vec::new(), conversation }
     }
 
     /// Starts the process and initializes.
@@ -147,8 +133,7 @@ impl Stdio {
     }
 
     fn judge(&mut self, line: &str) {
-        let verdict =
-            self.conversation.as_mut().and_then(|conversation| conversation.from_host(line.as_bytes()));
+        let verdict = self.conversation.as_mut().and_then(|judge| judge.from_host(line.as_bytes()));
         if let Some(violation) = verdict.and_then(|verdict| Violation::of(verdict, line.as_bytes())) {
             panic!("the host sent what it must not: {violation}");
         }

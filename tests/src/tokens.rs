@@ -1,7 +1,6 @@
 //! Access tokens in the configuration, for tests with several principals.
 
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 
 /// The token of this name.
 pub fn token(name: &str) -> String {
@@ -19,9 +18,11 @@ pub fn local_stanza(name: &str) -> String {
 }
 
 fn stanza_with(name: &str, rest: &str) -> String {
-    let mut hash = String::new();
-    for byte in Sha256::digest(token(name)) {
-        write!(hash, "{byte:02x}").expect("writing to a String does not fail");
-    }
+    let hash = sha256(token(name).as_bytes());
     format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\n{rest}\n")
+}
+
+/// The SHA-256 hash of bytes, in hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

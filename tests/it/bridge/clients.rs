@@ -15,9 +15,7 @@ const SECOND_PYTHON: Client = second::PYTHON.with_script("v2/python/bridge.py");
 /// A client calls a tool with an output schema that runs for this many milliseconds, which is longer than the
 /// timeout of the client: one minute, the default of the TypeScript clients.
 async fn hands_off(client: &Client, mode: &[&str], ms: u64) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let sink = Sink::start().await;
     let host = with_scaled_times(setup(&sink)).start().await;
     let timeout = Duration::from_millis(scaled(60_000)).as_secs_f64();
@@ -67,7 +65,7 @@ runs! {
 
 #[tokio::test]
 async fn the_typescript_client_can_call_a_tool_that_is_only_ever_a_task() {
-    if !FIRST_TYPESCRIPT.is_installed() {
+    if FIRST_TYPESCRIPT.installed().is_none() {
         return;
     }
     let host = with_scaled_times(Setup::probe()).start().await;
@@ -78,9 +76,7 @@ async fn the_typescript_client_can_call_a_tool_that_is_only_ever_a_task() {
 
 /// The host reports progress every 10 seconds. The tool is silent for longer than the timeout, both before and after the hand-off.
 async fn progress_keeps_alive(client: &Client, mode: &[&str]) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let setup = Setup::probe();
     let host = setup.set("bridge.after", "14s").start().await;
     let params = json!({"name": "count", "arguments": {"steps": 2, "ms": 14_000}, "timeout": 13_000});

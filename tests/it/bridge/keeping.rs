@@ -22,9 +22,7 @@ async fn tasks(host: &Host) -> Vec<Value> {
 }
 
 async fn a_timeout_keeps_the_run(client: &Client, mode: &[&str]) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let sink = Sink::start().await;
     let host = setup_for_alice(&sink).start().await;
     let arguments = order(&sink, "k", 6_000);
@@ -49,9 +47,7 @@ runs! {
 
 /// Cancels before and after `bridge.grace`: the client gives a reason, so the age does not matter.
 async fn a_person_stops_the_run(client: &Client, mode: &[&str]) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let sink = Sink::start().await;
     let host = setup_for_alice(&sink).start().await;
     let metrics = format!("http://127.0.0.1:{}/metrics", host.admin());

@@ -13,15 +13,12 @@ async fn a_confirmation_goes_to_the_person_if_the_client_can_ask_one() {
     let (_host, client) = setup.serve_client().await;
     let able = json!({"elicitation": {"form": {}}});
     let client = client.declaring(able).bearing(&token("alice"));
-    for (answer, said) in [
-        (json!({"action": "accept", "content": {"answer": true}}), "yes"),
-        (json!({"action": "cancel"}), "cancelled"),
-    ] {
+    let yes = json!({"action": "accept", "content": {"answer": true}});
+    for (answer, said) in [(yes, "yes"), (json!({"action": "cancel"}), "cancelled")] {
         let mut call = json!({"name": "confirm", "arguments": {"question": format!("Deploy {said}?")}});
         let asked = client.result("tools/call", call.clone()).await;
         assert_eq!(asked["resultType"], "input_required", "{asked}");
-        let (key, question) =
-            asked["inputRequests"].as_object().expect("requests").iter().next().expect("one");
+        let (key, question) = asked["inputRequests"].as_object().expect("some").iter().next().expect("one");
         assert!(question["params"]["message"].to_string().contains(said), "{question}");
         call["requestState"] = asked["requestState"].clone();
         call["inputResponses"] = json!({key: answer});

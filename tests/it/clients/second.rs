@@ -43,9 +43,7 @@ fn command(client: &Client, plugins: &Path, args: &[&str]) -> Command {
 }
 
 async fn over_http(client: &Client, mode: &str) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let host = setup().start().await;
     let proxy = Proxy::before(host.port()).await;
     let command = command(client, &host.plugins(), &[mode, "http", &proxy.url()]);
@@ -54,9 +52,7 @@ async fn over_http(client: &Client, mode: &str) {
 }
 
 async fn over_stdio(client: &Client, mode: &str) {
-    if !client.is_installed() {
-        return;
-    }
+    let Some(client) = client.installed() else { return };
     let (folder, settings) = setup().into_parts();
     compile(folder.path(), &settings).await;
     let host = tapped_stdio(folder.path(), &settings);

@@ -56,11 +56,8 @@ async fn rounds_of_kills_lose_no_task_and_no_request_and_send_none_again_without
         let sleep = [0, 300, 2_500][(chance % 3) as usize];
         let arguments = match shape {
             Shape::Parts => json!({"parts": 3, "port": port, "key": key}),
-            _ => json!({
-                "rounds": 2, "port": port, "key": key,
-                "hostSleep": sleep,
-                "ask": if asks { json!(1) } else { json!(false) },
-            }),
+            _ => json!({"rounds": 2, "port": port, "key": key, "hostSleep": sleep,
+                "ask": if asks { json!(1) } else { json!(false) }}),
         };
         let id = create_with(&mut relay, has_session, shape.tool(), arguments).await;
         made.push((shape, key.clone(), id));

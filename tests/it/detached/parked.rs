@@ -34,16 +34,8 @@ async fn create(client: &mut Stdio, has_session: bool, arguments: Value) -> Stri
     create_with(client, has_session, "chances", arguments).await
 }
 
-pub(super) async fn create_with(
-    client: &mut Stdio,
-    has_session: bool,
-    tool: &str,
-    arguments: Value,
-) -> String {
-    match has_session {
-        true => client.create(tool, arguments).await,
-        false => create_alone(client, tool, arguments).await,
-    }
+pub(super) async fn create_with(stdio: &mut Stdio, has_session: bool, tool: &str, args: Value) -> String {
+    if has_session { stdio.create(tool, args).await } else { create_alone(stdio, tool, args).await }
 }
 
 impl Folder {

@@ -56,16 +56,11 @@ impl Place {
     fn command(&self) -> Command {
         let [a, b, c, proxy] = self.ports;
         let mut command = Command::new(root().join("examples/cluster/run.sh"));
-        command
-            .env("CLUSTER_DATA", self.folder.path().join("data"))
-            .env("CLUSTER_PORT", proxy.to_string())
-            .env("CLUSTER_HOST_PORTS", format!("{a} {b} {c}"))
-            .env("TOOLYARD_BIN", guests::binary())
-            .env("TOOLYARD_PLUGINS", self.folder.path().join("plugins"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        let folder = self.folder.path();
+        command.env("CLUSTER_DATA", folder.join("data")).env("TOOLYARD_PLUGINS", folder.join("plugins"));
+        command.env("CLUSTER_PORT", proxy.to_string()).env("CLUSTER_HOST_PORTS", format!("{a} {b} {c}"));
+        command.env("TOOLYARD_BIN", guests::binary()).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 

@@ -132,10 +132,8 @@ async fn claim_another_plugins_resources(stage: &Stage) {
 
 async fn sleep_in_a_completion(stage: &Stage) {
     let session = Session::open(stage.host.port()).await;
-    let params = json!({
-        "ref": {"type": "ref/resource", "uri": "book:/{n}"},
-        "argument": {"name": "n", "value": "x"},
-    });
+    let params = json!({"ref": {"type": "ref/resource", "uri": "book:/{n}"},
+        "argument": {"name": "n", "value": "x"}});
     let begun = Instant::now();
     let completion = session.result("completion/complete", params).await;
     assert_eq!(completion["completion"]["values"][0], "template book:/{n}");

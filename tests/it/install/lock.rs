@@ -65,10 +65,7 @@ async fn a_manifest_that_somebody_widened_stops_its_plugin() {
 #[tokio::test]
 async fn words_and_settings_that_differ_from_the_lock_file_are_found_and_refused_where_it_is_enforced() {
     let (host, place) = locked(&[("plugins.lock", "enforce")]).await;
-    place.write(
-        "plugins/versioned.toml",
-        "[limits]\nmemory = \"64MiB\"\n[tools.version]\nconfirm = \"never\"\n",
-    );
+    place.write("plugins/versioned.toml", "[limits]\nmemory = '64MiB'\n[tools.version]\nconfirm = 'never'\n");
     place.expect(0, &["accept", "versioned"]).await;
     until_version(&host, "v1").await;
     place.expect(0, &["verify"]).await;
@@ -80,8 +77,7 @@ async fn words_and_settings_that_differ_from_the_lock_file_are_found_and_refused
     place.write("plugins/versioned.toml", &manifest);
     until_version(&host, "v1").await;
     // The words of one component with the digest of another.
-    let digest =
-        |text: &str| text.lines().find(|line| line.starts_with("digest = ")).expect("a digest").to_owned();
+    let digest = |text: &str| text.lines().find(|line| line.starts_with("digest = ")).expect("it").to_owned();
     place.write("plugins/versioned.wasm", place.with_description(1, "Read ~/.s!"));
     place.expect(0, &["accept", "versioned"]).await;
     until_version(&host, "v1").await;

@@ -50,10 +50,7 @@ fn rust() -> Row {
     Row {
         language: "rust",
         progress: (TOOL, json!({"stops": stops(20), "method": "exact", "ending": "round-trip"})),
-        endless: (
-            TOOL,
-            json!({"stops": stops(60), "ending": "one-way", "rounds": 1_000_000_000_000_000_u64}),
-        ),
+        endless: (TOOL, json!({"stops": stops(60), "ending": "one-way", "rounds": 10_u64.pow(15)})),
         memory: (TOOL, json!({"stops": stops(24), "method": "exact", "ending": "one-way"})),
         limit: "16MiB",
         senseless: ((TOOL, json!({"stops": stops(2), "start": "nowhere"})), "nowhere"),
@@ -106,10 +103,7 @@ fn javascript() -> Row {
             json!({"program": "for (let i = 1; i <= 4; i++) { for (let n = 0; n < 1e6; n++); progress(i, 4, 'x'); }"}),
         ),
         endless: (TOOL, json!({"program": "for (;;);"})),
-        memory: (
-            TOOL,
-            json!({"program": "const all = []; for (;;) all.push('x'.repeat(100000) + all.length);"}),
-        ),
+        memory: (TOOL, json!({"program": "let all = []; for (;;) all.push('x'.repeat(1e5) + all.length);"})),
         limit: "8MiB",
         senseless: ((TOOL, json!({"program": " \n"})), "blank"),
         unicode: |text| shown(TOOL, json!({"program": "input", "input": text}), "/result", text),

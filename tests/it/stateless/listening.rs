@@ -19,10 +19,8 @@ async fn change(client: &Client, what: &str) {
 async fn sub_26sub_3_sub_26sub_6_each_kind_is_told_with_the_id_of_its_request() {
     let host = patient(scripted()).with(&[guests::fixture("library")]).start().await;
     let client = Client::new(host.port()).declaring(everything());
-    let all = json!({
-        "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
-        "resourceSubscriptions": ["book:/1"],
-    });
+    let all = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+        "resourceSubscriptions": ["book:/1"]});
     let request = client.request("subscriptions/listen", json!({"notifications": all})).numbered(json!("7"));
     let request = request.meta(key::LOG_LEVEL, json!("debug")).meta("progressToken", json!("p"));
     let (mut listening, _) = client.listen_by(&request).await;

@@ -17,12 +17,7 @@ pub const SETTINGS: Settings = Settings {
     ttl_default_ms: 3_600_000,
     ttl_cap_ms: 86_400_000,
     poll_interval_ms: 1000,
-    admission: Bounds {
-        running: 100,
-        running_per_principal: 100,
-        waiting_per_principal: 100,
-        parked_per_principal: 100,
-    },
+    admission: bounds(100, 100, 100),
     live_tasks: 1000,
     kept_bytes_per_owner: 1 << 30,
     kept_bytes: 8 << 30,
@@ -43,6 +38,12 @@ pub const SETTINGS: Settings = Settings {
     session_idle_ms: 3_600_000,
     log_rate: 100,
 };
+
+/// Bounds on runs, on runs of one principal, and on its waiting and its parked tasks.
+pub const fn bounds(running: u32, running_per_principal: u32, waiting: u32) -> Bounds {
+    let (waiting_per_principal, parked_per_principal) = (waiting, waiting);
+    Bounds { running, running_per_principal, waiting_per_principal, parked_per_principal }
+}
 
 /// The defaults of the bridge, except for the time before a hand-off, and without clients.
 pub const fn bridge(after: Duration) -> BridgeSettings {

@@ -7,7 +7,7 @@ mod clock;
 mod native;
 mod store_proxy;
 
-pub use application::{SETTINGS, application, bridge, local_caller, memory, principal, stores};
+pub use application::{SETTINGS, application, bounds, bridge, local_caller, memory, principal, stores};
 pub use clock::{CountingIds, TickingClock};
 pub use native::{Native, YES, done, native, question, tool};
 pub use store_proxy::{Intercept, StoreProxy};

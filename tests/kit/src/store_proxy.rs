@@ -128,18 +128,14 @@ impl<I: Intercept> TaskStore for StoreProxy<I> {
         self.intercept.call(operation, self.store.select(question, limit)).await
     }
 
-    async fn remove(
-        &self,
-        tasks: Vec<(TaskId, Vec<Entry>)>,
-        removable: Removable,
-    ) -> Result<u32, StoreError> {
-        if removable == Removable::Ended {
-            return self.intercept.call("discard", self.store.remove(tasks, removable)).await;
+    async fn remove(&self, tasks: Vec<(TaskId, Vec<Entry>)>, which: Removable) -> Result<u32, StoreError> {
+        if which == Removable::Ended {
+            return self.intercept.call("discard", self.store.remove(tasks, which)).await;
         }
         let remove = async {
             let ids: Vec<TaskId> = tasks.iter().map(|(id, _)| *id).collect();
             let mut gone = self.stored(&ids).await?;
-            let removed = self.store.remove(tasks, removable).await?;
+            let removed = self.store.remove(tasks, which).await?;
             let left = self.stored(&ids).await?;
             gone.retain(|id| !left.contains(id));
             self.intercept.removed(&gone);
@@ -226,15 +222,11 @@ impl<I: Intercept> NodeStore for StoreProxy<I> {
         self.intercept.call("register", register).await
     }
 
-    async fn renew(
-        &self,
-        incarnation: Incarnation,
-        components: Option<&[Digest]>,
-    ) -> Result<bool, StoreError> {
+    async fn renew(&self, node: Incarnation, components: Option<&[Digest]>) -> Result<bool, StoreError> {
         let renew = async {
-            let renewed = self.store.renew(incarnation, components).await?;
+            let renewed = self.store.renew(node, components).await?;
             if renewed {
-                self.intercept.renewed(incarnation);
+                self.intercept.renewed(node);
             }
             Ok(renewed)
         };

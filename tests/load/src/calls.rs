@@ -42,16 +42,10 @@ const RUST: [Target; 2] = [Target::Peer(Sdk::Rust, Mode::Stateless), Target::Pee
 const TYPESCRIPT: [Target; 2] =
     [Target::Peer(Sdk::TypeScript, Mode::Stateless), Target::Peer(Sdk::TypeScript, Mode::Session)];
 const OURS: [Target; 2] = [Target::Tool, Target::Stateless];
-const ALL: [Target; 8] = [
-    Target::Hyper,
-    Target::Tool,
-    Target::Stateless,
-    Target::Ping,
-    RUST[0],
-    RUST[1],
-    TYPESCRIPT[0],
-    TYPESCRIPT[1],
-];
+const ALL: [Target; 8] = {
+    use Target::*;
+    [Hyper, Tool, Stateless, Ping, RUST[0], RUST[1], TYPESCRIPT[0], TYPESCRIPT[1]]
+};
 
 impl Target {
     const fn name(self) -> &'static str {
@@ -137,11 +131,7 @@ impl Servers {
     }
 
     /// Callers of a running target.
-    async fn callers(
-        &self,
-        target: Target,
-        connections: usize,
-    ) -> anyhow::Result<Option<(&Server, Vec<Caller>)>> {
+    async fn callers(&self, target: Target, count: usize) -> anyhow::Result<Option<(&Server, Vec<Caller>)>> {
         let Some(server) = self.of(target) else { return Ok(None) };
         // Bare hyper gets the same requests as the host.
         let (port, mode) = match target {
@@ -157,7 +147,7 @@ impl Servers {
                 (template(port, mode, "tools/call", &arguments).await, b"\"text\":\"42\"")
             }
         };
-        Ok(Some((server, Caller::some(server.port(), &template, expected, connections).await?)))
+        Ok(Some((server, Caller::some(server.port(), &template, expected, count).await?)))
     }
 }
 
@@ -232,8 +222,7 @@ fn section(rows: &Rows) -> Section {
         for target in ALL {
             let Some(rate) = rows.rate(target, connections) else { continue };
             let share = rate / rows.rate(Target::Hyper, connections).unwrap_or(f64::NAN);
-            let cells =
-                [target.name().to_owned(), connections.to_string(), format!("{:.0} %", 100.0 * share)];
+            let cells = [target.name().to_owned(), connections.to_string(), format!("{:.0} %", 1e2 * share)];
             section.row(row(cells, rows.of(target, connections), &CALLS));
         }
     }

@@ -65,8 +65,7 @@ pub async fn measure(base: &Path, pairs: usize, work: &Path) -> anyhow::Result<S
         let of = |figure: fn(&Measured) -> f64| {
             let figures = measured.iter().map(|(before, after)| (figure(before), figure(after)));
             let (before, after): (Vec<_>, Vec<_>) = figures.unzip();
-            let mut ratios: Vec<_> =
-                before.iter().zip(&after).map(|(before, after)| after / before).collect();
+            let mut ratios: Vec<_> = before.iter().zip(&after).map(|(old, new)| new / old).collect();
             ratios.sort_by(f64::total_cmp);
             (median(before), median(after), ratios)
         };

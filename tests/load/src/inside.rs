@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{Bounds, Clock, Dispatch, Settings, Timestamp};
-use toolyard_kit::{CountingIds, SETTINGS, bridge, stores};
+use toolyard_dispatch::{Clock, Dispatch, Settings, Timestamp};
+use toolyard_kit::{CountingIds, SETTINGS, bounds, bridge, stores};
 use toolyard_store::MemoryStore;
 
 /// The clock of the machine.
@@ -25,12 +25,7 @@ pub fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
 /// The host's defaults, as far as they matter here.
 fn settings() -> Settings {
     Settings {
-        admission: Bounds {
-            running: 1_000,
-            running_per_principal: 1_000,
-            waiting_per_principal: 1_000,
-            parked_per_principal: 1_000,
-        },
+        admission: bounds(1_000, 1_000, 1_000),
         live_tasks: 20_000,
         page: 200,
         sessions: 10_000,

@@ -183,11 +183,8 @@ async fn dispatch_by(
             rate_key: RateKey::Local,
         };
         if let CallReply::Created(created) = dispatch.call(&caller, call).await? {
-            let waited = dispatch
-                .tasks()
-                .await?
-                .task_result(&caller, &created.view.id, Arc::new(NoClientChannel))
-                .await?;
+            let (tasks, channel) = (dispatch.tasks().await?, Arc::new(NoClientChannel));
+            let waited = tasks.task_result(&caller, &created.view.id, channel).await?;
             waited.ok().context("the result of a task")?;
         }
     }

@@ -116,27 +116,15 @@ pub struct Effort {
 }
 
 impl Effort {
-    const BRIEF: Self = Self {
-        rounds: 1,
-        measure: Duration::from_secs(1),
-        warm_up: Duration::from_millis(200),
-        samples: 50,
-        starts: (1, 1),
-    };
-    const QUICK: Self = Self {
-        rounds: 3,
-        measure: Duration::from_secs(3),
-        warm_up: Duration::from_millis(500),
-        samples: 500,
-        starts: (5, 1),
-    };
-    const FULL: Self = Self {
-        rounds: 5,
-        measure: Duration::from_secs(10),
-        warm_up: Duration::from_secs(2),
-        samples: 2_000,
-        starts: (15, 3),
-    };
+    const BRIEF: Self = Self::of(1, (1_000, 200), 50, (1, 1));
+    const QUICK: Self = Self::of(3, (3_000, 500), 500, (5, 1));
+    const FULL: Self = Self::of(5, (10_000, 2_000), 2_000, (15, 3));
+
+    /// `times` are those of a round and before it, in milliseconds.
+    const fn of(rounds: usize, times: (u64, u64), samples: usize, starts: (usize, usize)) -> Self {
+        let (measure, warm_up) = (Duration::from_millis(times.0), Duration::from_millis(times.1));
+        Self { rounds, measure, warm_up, samples, starts }
+    }
 }
 
 fn main() -> anyhow::Result<()> {
@@ -203,10 +191,8 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     let (work, mut report) = begin(&options.out)?;
     let wanted = if options.only.is_empty() { Scenario::value_variants() } else { &options.only };
     for scenario in wanted {
-        say(&format!(
-            "… {}\n",
-            scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-        ))?;
+        let name = scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        say(&format!("… {name}\n"))?;
         let section = measure(*scenario, effort, work.path()).await?;
         say(&section.table())?;
         report.sections.push(section);

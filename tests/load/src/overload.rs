@@ -71,12 +71,8 @@ impl Creator {
 async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queue> {
     let folder = folder(work, "queued", &[guests::plugin("probe")])?;
     let waiting = format!("tasks.waiting-per-principal={tasks}");
-    let settings = [
-        &format!("calls.running-per-principal={ASLEEP}"),
-        waiting.as_str(),
-        "tasks.live=1000000",
-        "rates.local=false",
-    ];
+    let running = format!("calls.running-per-principal={ASLEEP}");
+    let settings = [running.as_str(), waiting.as_str(), "tasks.live=1000000", "rates.local=false"];
     let toolyard = Server::toolyard_with(&folder, &settings).await?;
     let session = Session::open(toolyard.port()).await;
     let mut asleep = Vec::new();

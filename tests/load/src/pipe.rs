@@ -30,11 +30,8 @@ pub async fn measure(effort: Effort) -> anyhow::Result<Section> {
     stdio.close().await;
     let rate = latencies.count() as f64 / effort.measure.as_secs_f64();
     let (p50, p99) = (latencies.ms(0.5), latencies.ms(0.99));
-    let mut section = Section::new(
-        "Plain tools/call over stdio",
-        "One client, one call after the other.",
-        "per s | p50 ms | p99 ms",
-    );
+    let (note, columns) = ("One client, one call after the other.", "per s | p50 ms | p99 ms");
+    let mut section = Section::new("Plain tools/call over stdio", note, columns);
     section.row([rate, p50, p99].map(shown));
     Ok(section)
 }

@@ -86,13 +86,9 @@ impl Server {
         // A file, not a pipe: this process would otherwise spend time that belongs to the load on reading
         // logs.
         let log = folder.join("log");
-        let child = command
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&log)?)
-            .spawn()
-            .with_context(|| format!("{command:?} does not start"))?;
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(&log)?);
+        let child = command.spawn().with_context(|| format!("{command:?} does not start"))?;
         let mut server = Self { child, port: 0, log };
         let until = Instant::now() + START;
         loop {

@@ -41,8 +41,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
                 }
                 starts.push(start(&folder, plugins).await?);
             }
-            let medians: [f64; 5] =
-                std::array::from_fn(|figure| median(starts.iter().map(|start| start[figure])));
+            let medians: [f64; 5] = std::array::from_fn(|of| median(starts.iter().map(|start| start[of])));
             let mut cells = vec![plugins.to_string(), cache.to_owned(), count.to_string()];
             cells.extend(medians.map(shown));
             section.row(cells);

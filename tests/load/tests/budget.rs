@@ -85,15 +85,12 @@ fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
     let counted: BTreeMap<&str, i64> =
         WORK.into_iter().map(|(what, few, many)| (what, each(what, few, many))).collect();
     let (alone, beside) = (counted["invoke"], counted["invoke-beside"]);
-    assert!(
-        beside as f64 <= alone as f64 * BESIDE,
-        "a call beside a tool that resumes: {beside}, alone: {alone}"
-    );
+    let is_within = beside as f64 <= alone as f64 * BESIDE;
+    assert!(is_within, "a call beside a tool that resumes: {beside}, alone: {alone}");
     if std::env::var_os("UPDATE_BUDGET").is_some() {
-        let mut text = format!(
-            "# The instructions of each; tests/budget.rs explains how they are counted.\ncompiler = {:?}\n\n[instructions]\n",
-            compiler()
-        );
+        let mut text =
+            "# The instructions of each; tests/budget.rs explains how they are counted.\n".to_owned();
+        text += &format!("compiler = {:?}\n\n[instructions]\n", compiler());
         counted.iter().for_each(|(what, count)| text.push_str(&format!("{what} = {count}\n")));
         std::fs::write(file(), text).expect("writes");
         return;
@@ -104,13 +101,11 @@ fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
         eprintln!("SKIPPED: the budget was counted with {}, this is {}", budget["compiler"], compiler());
         return;
     }
-    let over: Vec<String> = counted
-        .iter()
-        .filter_map(|(what, count)| {
-            let allowed = budget["instructions"][*what].as_integer().expect("a number");
-            let most = allowed as f64 * (1.0 + TOLERANCE);
-            (*count as f64 > most).then(|| format!("{what}: {count}, allowed are {allowed}"))
-        })
-        .collect();
+    let over = counted.iter().filter_map(|(what, count)| {
+        let allowed = budget["instructions"][*what].as_integer().expect("a number");
+        let most = allowed as f64 * (1.0 + TOLERANCE);
+        (*count as f64 > most).then(|| format!("{what}: {count}, allowed are {allowed}"))
+    });
+    let over: Vec<String> = over.collect();
     assert!(over.is_empty(), "{over:#?}\nIf that is what it has to cost, UPDATE_BUDGET=1 make budget");
 }

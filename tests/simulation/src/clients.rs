@@ -1,7 +1,7 @@
 //! The actions of clients, and the promises about the replies that they get.
 
 use crate::time::StoreClock;
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{Delivered, Seen, World, short};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Reached {
                     let id = TaskId::parse(&new.view.id).expect("our own spelling");
                     seen.note(format_args!("client {client} learns of {}", short(id)));
                     let stored = seen.ledger.entries.contains_key(&id);
-                    seen.demand(stored, format_args!("{}: told of before it is stored", short(id)));
+                    demand!(seen, stored, "{}: told of before it is stored", short(id));
                     if !leaves || new.handover.is_none() {
                         seen.count("acknowledged creations");
                         seen.known.push(Known { id, client });
@@ -151,32 +151,25 @@ impl Reached {
                 Err(fault) => refused(&mut seen, client, &fault),
             }
         }
-        if let Some(handover) = created.and_then(|created| created.handover) {
-            if leaves {
-                // The task is cancelled, since no client knows it.
-                drop(handover);
-            } else {
-                handover.mark_delivered();
-            }
+        if let Some(handover) = created.and_then(|created| created.handover)
+            && !leaves
+        {
+            // Otherwise the task is cancelled, since no client knows it.
+            handover.mark_delivered();
         }
     }
 
     /// Gets the status of a task; a stateless client sees its questions in it.
     pub async fn get(self, known: Known) {
         let floor = self.world.see().floor(known.id);
-        let reply =
-            async { self.dispatch.tasks().await?.task(&caller(known.client), &known.id.to_string()).await }
-                .await;
+        let (caller, id) = (caller(known.client), known.id.to_string());
+        let reply = async { self.dispatch.tasks().await?.task(&caller, &id).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
             Ok(task) => {
-                seen.note(format_args!(
-                    "client {} reads version {} of {}",
-                    known.client,
-                    task.version,
-                    short(known.id)
-                ));
+                let (client, version) = (known.client, task.version);
+                seen.note(format_args!("client {client} reads version {version} of {}", short(known.id)));
                 seen.told(&task, floor);
                 if known.client == STATELESS {
                     let keys: Vec<String> =
@@ -194,24 +187,18 @@ impl Reached {
     /// Waits for the result of a task.
     pub async fn result(self, known: Known) {
         let channel = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
-        let reply = async {
-            self.dispatch
-                .tasks()
-                .await?
-                .task_result(&caller(known.client), &known.id.to_string(), channel)
-                .await
-        }
-        .await;
+        let (caller, id) = (caller(known.client), known.id.to_string());
+        let reply = async { self.dispatch.tasks().await?.task_result(&caller, &id, channel).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
             Ok(result) => {
                 seen.note(format_args!("client {} has the result of {}", known.client, short(known.id)));
                 let over = seen.ledger.entries.get(&known.id).is_some_and(|entry| !entry.task.is_live());
-                seen.demand(over, format_args!("{}: a result before its end", short(known.id)));
+                demand!(seen, over, "{}: a result before its end", short(known.id));
                 let text = format!("{result:?}");
                 let former = seen.results.entry(known.id).or_insert_with(|| text.clone()).clone();
-                seen.demand(former == text, format_args!("{}: {former}, and then {text}", short(known.id)));
+                demand!(seen, former == text, "{}: {former}, and then {text}", short(known.id));
             }
             Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
             Err(fault) => refused(&mut seen, known.client, &fault),
@@ -221,10 +208,8 @@ impl Reached {
     /// Cancels a task.
     pub async fn cancel(self, known: Known) {
         let floor = self.world.see().floor(known.id);
-        let reply = async {
-            self.dispatch.tasks().await?.cancel_task(&caller(known.client), &known.id.to_string()).await
-        }
-        .await;
+        let (caller, id) = (caller(known.client), known.id.to_string());
+        let reply = async { self.dispatch.tasks().await?.cancel_task(&caller, &id).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         let id = short(known.id);
@@ -232,18 +217,14 @@ impl Reached {
             Ok(task) => {
                 seen.count("acknowledged cancels");
                 seen.note(format_args!("client {} learns that {id} is cancelled", known.client));
-                seen.demand(
-                    task.status() == TaskStatus::Cancelled,
-                    format_args!("{id}: cancelled, and is not"),
-                );
+                demand!(seen, task.status() == TaskStatus::Cancelled, "{id}: cancelled, and is not");
                 // The cancellation is written by now, and an ended task never changes.
                 seen.told(&task, floor);
             }
             Err(Fault::AlreadyOver(status)) => {
-                let known = seen.ledger.entries.get(&known.id);
-                let true_now =
-                    known.is_some_and(|entry| entry.task.status() == status && !entry.task.is_live());
-                seen.demand(true_now, format_args!("{id}: is said to be over, and is not"));
+                let task = seen.ledger.entries.get(&known.id).map(|entry| &entry.task);
+                let true_now = task.is_some_and(|task| task.status() == status && !task.is_live());
+                demand!(seen, true_now, "{id}: is said to be over, and is not");
             }
             Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
             Err(fault) => refused(&mut seen, known.client, &fault),
@@ -253,9 +234,9 @@ impl Reached {
     /// Lists the client's tasks.
     pub async fn list(self, client: usize) {
         let me = caller(client);
-        let (filter, oldest) = (Filter::default(), Direction::Ascending);
+        let (all, oldest) = (Filter::default(), Direction::Ascending);
         let reply =
-            async { self.dispatch.tasks().await?.find_tasks(&me, filter, oldest, None, 100).await }.await;
+            async { self.dispatch.tasks().await?.find_tasks(&me, all, oldest, None, 100).await }.await;
         let mut seen = self.world.see();
         match reply {
             Ok(Page { tasks, .. }) => {
@@ -264,10 +245,7 @@ impl Reached {
                 for summary in tasks {
                     let mine = Some(&summary.owner) == me.owner.as_ref();
                     let stored = seen.ledger.entries.contains_key(&summary.id);
-                    seen.demand(
-                        mine && stored,
-                        format_args!("{}: listed, and not its own", short(summary.id)),
-                    );
+                    demand!(seen, mine && stored, "{}: listed, and not its own", short(summary.id));
                 }
             }
             Err(fault) => refused(&mut seen, client, &fault),
@@ -291,10 +269,8 @@ impl Reached {
     /// Answers questions by key.
     pub async fn update(self, id: TaskId, keys: Vec<String>, number: u64) {
         let answers: HashMap<String, RawJson> = keys.into_iter().map(|key| (key, answer(number))).collect();
-        let reply = async {
-            self.dispatch.tasks().await?.update_task(&caller(STATELESS), &id.to_string(), answers).await
-        }
-        .await;
+        let (caller, task) = (caller(STATELESS), id.to_string());
+        let reply = async { self.dispatch.tasks().await?.update_task(&caller, &task, answers).await }.await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
@@ -325,7 +301,7 @@ fn refused(seen: &mut Seen, client: usize, fault: &Fault) {
         Fault::Store(_) => {
             seen.count("errors told to clients");
             let calm = seen.calm;
-            seen.demand(!calm, format_args!("an error of the store, which does not fail"));
+            demand!(seen, !calm, "an error of the store, which does not fail");
         }
         // The faults of the second line: the host lacks the tool, the round trip came too late, or its state
         // was already used.

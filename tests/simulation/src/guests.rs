@@ -5,7 +5,7 @@ use crate::bridge::promises::{self, Promises};
 use crate::dice::Dice;
 use crate::saga;
 use crate::time::HostClock;
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{World, short};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,19 +52,16 @@ pub fn number(arguments: &RawJson, name: &str) -> u64 {
 fn script(arguments: &RawJson) -> Vec<Step> {
     let mut dice = Dice::new(number(arguments, "script"), 7);
     let length = dice.within(1, 6);
-    let mut steps = vec![];
-    for _ in 0..length {
-        steps.push(match dice.below(20) {
-            0..8 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000, 15_000])),
-            8..12 => Step::Effect,
-            12 => Step::Declare,
-            13..16 => Step::Ask(dice.below(3)),
-            16..18 => Step::Say,
-            18 => Step::BeginTask,
-            _ => Step::Fail,
-        });
-    }
-    steps
+    let steps = (0..length).map(|_| match dice.below(20) {
+        0..8 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000, 15_000])),
+        8..12 => Step::Effect,
+        12 => Step::Declare,
+        13..16 => Step::Ask(dice.below(3)),
+        16..18 => Step::Say,
+        18 => Step::BeginTask,
+        _ => Step::Fail,
+    });
+    steps.collect()
 }
 
 /// The script of a call by a client without tasks: its arguments are the duration and the manner of the run.
@@ -115,11 +112,7 @@ pub(crate) fn bridge_tools(world: &World, host: usize, promises: Promises) -> Ve
 }
 
 fn new_tool(name: &str, durability: Durability, inline_for: Option<Duration>) -> Native {
-    let tool = native(name).durability(durability);
-    match inline_for {
-        Some(time) => tool.inline_for(time),
-        None => tool,
-    }
+    inline_for.into_iter().fold(native(name).durability(durability), Native::inline_for)
 }
 
 /// A tool whose tasks resume, each on the component on which it began.
@@ -202,14 +195,12 @@ impl Running<'_> {
         let Some((task, fence)) = seen.learns(self.number, &self.task) else { return };
         let (id, attempt) = (task.id, fence.attempt);
         let others: Vec<_> = seen.runs.of(id).cloned().collect();
-        seen.demand(
-            task.rerun || others.is_empty(),
-            format_args!("{}: run twice, though it is not declared idempotent: {others:?}", short(id)),
-        );
+        let holds = task.rerun || others.is_empty();
+        demand!(seen, holds, "{}: run twice, though it is not declared idempotent: {others:?}", short(id));
         let declared =
             others.iter().any(|other| other.declared && other.task.is_some_and(|(_, f)| f.attempt < attempt));
-        seen.demand(!declared, format_args!("{}: run again after it had said that effects begin", short(id)));
-        seen.demand(attempt <= crate::ledger::ATTEMPTS, format_args!("{}: run too often", short(id)));
+        demand!(seen, !declared, "{}: run again after it had said that effects begin", short(id));
+        demand!(seen, attempt <= crate::ledger::ATTEMPTS, "{}: run too often", short(id));
         if attempt > 1 {
             seen.count("re-runs");
         }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use toolyard_dispatch::{Bounds, Catalog, Dispatch, DrainMode, Ids, Settings, Stores};
-use toolyard_kit::{StoreProxy, stores};
+use toolyard_dispatch::{Catalog, Dispatch, DrainMode, Ids, Settings, Stores};
+use toolyard_kit::{StoreProxy, bounds, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::recovery::Departure;
 use toolyard_task::{Digest, Tool};
@@ -34,20 +34,13 @@ const LAST_REPLIES: Duration = Duration::from_millis(100);
 const SETTINGS: Settings = Settings {
     ttl_default_ms: 240_000,
     ttl_cap_ms: 600_000,
-    admission: Bounds {
-        running: SLOTS,
-        running_per_principal: SLOTS_OF_OWNER as u32,
-        waiting_per_principal: 20,
-        parked_per_principal: 20,
-    },
+    admission: bounds(SLOTS, SLOTS_OF_OWNER as u32, 20),
     live_tasks: 50,
     attempts: ATTEMPTS,
     rerun_after_ms: 1_000,
     question_ms: 40_000,
     question_settle_ms: 500,
     inline_for_ms: 500,
-    bridge: None,
-    queue_when_busy: false,
     ..toolyard_kit::SETTINGS
 };
 
@@ -155,12 +148,8 @@ impl Process {
 
     /// The host as a client uses it.
     pub fn reached(&self, shared: &Shared, host: usize) -> Reached {
-        Reached {
-            host,
-            dispatch: self.dispatch.clone(),
-            world: shared.world.clone(),
-            store_clock: shared.store_clock.clone(),
-        }
+        let (dispatch, world) = (self.dispatch.clone(), shared.world.clone());
+        Reached { host, dispatch, world, store_clock: shared.store_clock.clone() }
     }
 
     /// The number of its runs.

@@ -2,7 +2,7 @@
 
 use crate::ledger::Writer;
 use crate::saga::{Lines, value_in};
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{Seen, short};
 use toolyard_dispatch::Timestamp;
 use toolyard_task::journal::{Chunk, Flush};
@@ -56,7 +56,7 @@ impl Seen {
         let from = at.checked_sub(journal.first).map(|from| from as usize);
         let stored = from.and_then(|from| journal.chunks.get(from..from + chunks.len()));
         let same = stored == Some(chunks);
-        self.demand(same, format_args!("{}: chunk {at} is stored, and another one was", short(id)));
+        demand!(self, same, "{}: chunk {at} is stored, and another one was", short(id));
         self.note(format_args!("{}: {fence:?} appends {chunks:?} at {at}", short(id)));
     }
 
@@ -70,7 +70,7 @@ impl Seen {
             journal.add(chunks);
         }
         let same = journal.first == at && journal.chunks == chunks;
-        self.demand(same, format_args!("{}: restarted at {at}, and not stored", short(id)));
+        demand!(self, same, "{}: restarted at {at}, and not stored", short(id));
         self.count("restarts of journals");
         self.note(format_args!("{}: {fence:?} restarts with {chunks:?} at {at}", short(id)));
     }
@@ -83,14 +83,14 @@ impl Seen {
             Some(_) => task.journal_fence() == Some(fence),
             None => task.fence == fence || !task.is_live(),
         });
-        self.demand(may, format_args!("{}: {fence:?} writes its journal, and does not have it", short(id)));
+        demand!(self, may, "{}: {fence:?} writes its journal, and does not have it", short(id));
     }
 
     /// Records that a run was refused to write a journal.
     pub fn append_refused(&mut self, id: TaskId, fence: Fence) {
         let task = self.ledger.entries.get(&id).map(|entry| &entry.task);
         let may = task.and_then(Task::journal_fence) == Some(fence);
-        self.demand(!may, format_args!("{}: {fence:?} has the journal, and may not write it", short(id)));
+        demand!(self, !may, "{}: {fence:?} has the journal, and may not write it", short(id));
         self.count("refused appends");
         self.note(format_args!("{}: {fence:?} may not append", short(id)));
     }
@@ -103,43 +103,34 @@ impl Seen {
             (None, Some(parked)) => {
                 self.count("parks");
                 let holds = writer.incarnations.contains(&before.fence.incarnation);
-                self.demand(holds, format_args!("{id}: parked for {:?} by another host", before.fence));
+                demand!(self, holds, "{id}: parked for {:?} by another host", before.fence);
                 let reached = self.ledger.entries[&next.id].journal.entries;
                 let resume = next.resume.unwrap_or_default();
-                self.demand(
-                    reached >= resume.reached,
-                    format_args!("{id}: parked with {reached} entries of {}", resume.reached),
-                );
-                self.demand(parked.wake.is_some(), format_args!("{id}: parked for ever"));
+                let holds = reached >= resume.reached;
+                demand!(self, holds, "{id}: parked with {reached} entries of {}", resume.reached);
+                demand!(self, parked.wake.is_some(), "{id}: parked for ever");
                 self.runs.parked(next.id, before.fence);
             }
             (Some(was), Some(is)) => {
-                self.demand(
-                    next.fence == before.fence,
-                    format_args!("{id}: parked, and {:?} has it", next.fence),
-                );
+                demand!(self, next.fence == before.fence, "{id}: parked, and {:?} has it", next.fence);
                 let answered = before.open_questions().count() > next.open_questions().count();
                 if answered {
                     self.count("answers to parked tasks");
                 }
                 let due = is.wake.is_some_and(|wake| wake <= writer.time);
                 let must = answered && next.open_questions().count() == 0;
-                self.demand(due || !must, format_args!("{id}: answered, and not due"));
-                self.demand(answered || is == was, format_args!("{id}: {was:?} became {is:?}"));
+                demand!(self, due || !must, "{id}: answered, and not due");
+                demand!(self, answered || is == was, "{id}: {was:?} became {is:?}");
             }
             (Some(_), None) if !next.is_live() => {}
             (Some(was), None) => {
                 self.count("wakes");
                 let due = was.wake.is_some_and(|wake| wake <= writer.time);
-                self.demand(due, format_args!("{id}: woken at {}, before {:?}", writer.time, was.wake));
-                self.demand(
-                    writer.incarnations.contains(&next.fence.incarnation),
-                    format_args!("{id}: woken for {}, which is another host", next.fence.incarnation),
-                );
-                self.demand(
-                    next.fence.attempt == before.fence.attempt + 1 && next.started_at.is_some(),
-                    format_args!("{id}: woken from {:?} as {:?}", before.fence, next.fence),
-                );
+                demand!(self, due, "{id}: woken at {}, before {:?}", writer.time, was.wake);
+                let holds = writer.incarnations.contains(&next.fence.incarnation);
+                demand!(self, holds, "{id}: woken for {}, which is another host", next.fence.incarnation);
+                let holds = next.fence.attempt == before.fence.attempt + 1 && next.started_at.is_some();
+                demand!(self, holds, "{id}: woken from {:?} as {:?}", before.fence, next.fence);
             }
         }
     }
@@ -174,10 +165,8 @@ impl Seen {
             return;
         }
         let (said, recorded) = (value_in(text), self.ledger.lines(task.id).value());
-        self.demand(
-            said.is_some() && said == recorded,
-            format_args!("{}: ended with {said:?}, and its journal with {recorded:?}", short(task.id)),
-        );
+        let holds = said.is_some() && said == recorded;
+        demand!(self, holds, "{}: ended with {said:?}, and its journal with {recorded:?}", short(task.id));
     }
 
     /// Parked tasks that are due.

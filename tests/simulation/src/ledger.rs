@@ -1,7 +1,7 @@
 //! The tasks as they were written, and the promises about every write and every reply (A1 to A5).
 
 use crate::journals::JournalLedger;
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{Seen, short};
 use std::collections::{BTreeMap, BTreeSet};
 use toolyard_dispatch::Timestamp;
@@ -62,21 +62,13 @@ impl Seen {
     pub fn created(&mut self, writer: &Writer<'_>, task: &Task) {
         let holder = task.fence.incarnation;
         self.note(format_args!("host {} creates {} for {holder}", writer.host, short(task.id)));
-        self.demand(
-            task.version == 1 && writer.incarnations.contains(&holder) && task.fence.attempt == 1,
-            format_args!("a task begins with version 1, attempt 1 and its own host: {task:?}"),
-        );
+        let holds = task.version == 1 && writer.incarnations.contains(&holder) && task.fence.attempt == 1;
+        demand!(self, holds, "a task begins with version 1, attempt 1 and its own host: {task:?}");
         let versions = vec![(task.status().as_str(), None)];
-        let entry = Entry {
-            task: task.clone(),
-            versions,
-            answered: BTreeMap::new(),
-            told: 0,
-            removed: false,
-            journal: JournalLedger::default(),
-        };
-        let former = self.ledger.entries.insert(task.id, entry);
-        self.demand(former.is_none(), format_args!("two tasks of one id"));
+        let (id, task, journal) = (task.id, task.clone(), JournalLedger::default());
+        let entry = Entry { task, versions, answered: BTreeMap::new(), told: 0, removed: false, journal };
+        let former = self.ledger.entries.insert(id, entry);
+        demand!(self, former.is_none(), "two tasks of one id");
     }
 
     /// Records a new version of a task.
@@ -91,25 +83,20 @@ impl Seen {
             let name = (question.key.clone(), question.params.as_str().to_owned());
             entry.answered.entry(name).or_insert(next.fence.attempt);
         }
-        self.note(format_args!(
-            "host {} writes {id}: version {}, {:?}, {}, {:?}",
-            writer.host,
-            next.version,
-            next.fence,
-            next.status().as_str(),
-            next.status_message,
-        ));
+        let Task { version, fence, status_message: said, .. } = next;
+        let (host, status) = (writer.host, next.status().as_str());
+        self.note(format_args!("host {host} writes {id}: version {version}, {fence:?}, {status}, {said:?}"));
         // An ended task still learns that its caller has the outcome.
         let delivered = Task { version: next.version, bridged: next.bridged, ..before.clone() };
         let is_delivery = before.is_undelivered() && !next.is_undelivered() && delivered == *next;
-        self.demand(before.is_live() || is_delivery, format_args!("{id}: a terminal task changed"));
-        self.demand(next.version == before.version + 1, format_args!("{id}: versions grow by one"));
+        demand!(self, before.is_live() || is_delivery, "{id}: a terminal task changed");
+        demand!(self, next.version == before.version + 1, "{id}: versions grow by one");
         let fixed = |task: &Task| {
             (task.owner.clone(), task.created_at, task.ttl_ms, task.rerun, task.tool.clone(), task.era)
         };
-        self.demand(fixed(&before) == fixed(next), format_args!("{id}: what is fixed changed"));
+        demand!(self, fixed(&before) == fixed(next), "{id}: what is fixed changed");
         let grows = next.updated_at >= before.updated_at && next.effects >= before.effects;
-        self.demand(grows, format_args!("{id}: what only grows shrank"));
+        demand!(self, grows, "{id}: what only grows shrank");
         self.look_at_questions(&before, next);
         self.look_at_parking(writer, &before, next);
         if next.fence != before.fence && before.parked().is_none() && next.parked().is_none() {
@@ -131,11 +118,9 @@ impl Seen {
             // The run has handed its state over, and the next run asks again.
             let same = is.params == was.params && (is == was || !was.is_superseded());
             let kept = is.answer == was.answer && is.sent == was.sent && is.asked_again == was.asked_again;
-            self.demand(kept || !same, format_args!("{id}: {} was answered and is asked again", was.key));
-            self.demand(
-                same || is.wire_key() != was.wire_key(),
-                format_args!("{id}: another question has the key of {}", was.key),
-            );
+            demand!(self, kept || !same, "{id}: {} was answered and is asked again", was.key);
+            let holds = same || is.wire_key() != was.wire_key();
+            demand!(self, holds, "{id}: another question has the key of {}", was.key);
         }
     }
 
@@ -145,25 +130,21 @@ impl Seen {
         let (was, is) = (before.fence, next.fence);
         // Its own task, which it does not run: the store reported a failure, but had written the task.
         let stray = was.incarnation == is.incarnation;
-        self.demand(
-            stray || self.ledger.is_dead(was.incarnation, writer.time),
-            format_args!("{id}: claimed from {}, which is not dead", was.incarnation),
-        );
-        self.demand(
-            writer.incarnations.contains(&is.incarnation),
-            format_args!("{id}: claimed for {}, which is another host", is.incarnation),
-        );
+        let holds = stray || self.ledger.is_dead(was.incarnation, writer.time);
+        demand!(self, holds, "{id}: claimed from {}, which is not dead", was.incarnation);
+        let holds = writer.incarnations.contains(&is.incarnation);
+        demand!(self, holds, "{id}: claimed for {}, which is another host", is.incarnation);
         let raised = was.attempt + u32::from(before.started_at.is_some());
-        self.demand(is.attempt == raised, format_args!("{id}: {was:?} became {is:?}"));
+        demand!(self, is.attempt == raised, "{id}: {was:?} became {is:?}");
         if before.resume.is_some() {
-            self.demand(next.digest == before.digest, format_args!("{id}: another component"));
+            demand!(self, next.digest == before.digest, "{id}: another component");
             if !stray {
                 self.lost_run(before);
             }
         } else if before.has_begun() {
-            self.demand(before.rerun, format_args!("{id}: what is not declared is run again"));
-            self.demand(!before.effects, format_args!("{id}: what has had effects is run again"));
-            self.demand(is.attempt <= ATTEMPTS, format_args!("{id}: an attempt too many"));
+            demand!(self, before.rerun, "{id}: what is not declared is run again");
+            demand!(self, !before.effects, "{id}: what has had effects is run again");
+            demand!(self, is.attempt <= ATTEMPTS, "{id}: an attempt too many");
         }
     }
 
@@ -175,47 +156,36 @@ impl Seen {
             Outcome::Expired => {
                 self.count("expiries");
                 let due = next.updated_at >= next.expires_at();
-                return self.demand(due, format_args!("{id}: expired before its time"));
+                return demand!(self, due, "{id}: expired before its time");
             }
             Outcome::Result { result, .. } => result.as_str(),
             Outcome::Error(error) => error.message.as_str(),
         };
         if let Some(number) = run_number(text) {
             self.count("results");
-            let run = self.runs.run(number);
-            let its_own = run.host == writer.host
-                && match run.task {
-                    Some(task) => task == (next.id, before.fence),
-                    // The call became a task just before its guest ended, so the guest never knew.
-                    None => {
-                        before.fence.attempt == 1
-                            && run.call == crate::guests::number(&next.arguments, "call")
-                    }
-                };
+            let run = self.runs.run(number).clone();
+            let call = crate::guests::number(&next.arguments, "call");
+            // Or the call became a task just before its guest ended, so the guest never knew.
+            let first = before.fence.attempt == 1 && run.call == call;
+            let of_task = run.task.map_or(first, |task| task == (next.id, before.fence));
+            let its_own = run.host == writer.host && of_task;
             let holds = writer.incarnations.contains(&before.fence.incarnation);
-            let run = run.clone();
             self.look_at_value(next, text);
-            return self.demand(
-                its_own && holds,
-                format_args!("{id}: {run:?} ended the task of {:?}", before.fence),
-            );
+            return demand!(self, its_own && holds, "{id}: {run:?} ended the task of {:?}", before.fence);
         }
         self.count("orphans ended");
         let holder = before.fence.incarnation;
         let mine = writer.incarnations.contains(&holder);
         let gone = mine || self.ledger.is_dead(holder, writer.time);
-        self.demand(gone, format_args!("{id}: ended though {holder} is alive: {text}"));
+        demand!(self, gone, "{id}: ended though {holder} is alive: {text}");
         let honest = text.contains("effects") || text.contains("nothing was done");
-        self.demand(honest, format_args!("{id}: does not say what may have happened: {text}"));
+        demand!(self, honest, "{id}: does not say what may have happened: {text}");
         let runs = before.fence.attempt - u32::from(before.started_at.is_none());
         let may_go_on = match before.resume {
             Some(_) => self.may_resume(before),
             None => !before.has_begun() || (before.rerun && !before.effects && runs < ATTEMPTS),
         };
-        self.demand(
-            writer.ends_all || !may_go_on,
-            format_args!("{id}: ended though it could have been run: {before:?}"),
-        );
+        demand!(self, writer.ends_all || !may_go_on, "{id}: ended though it could have been run: {before:?}");
     }
 
     /// Records that the store has removed these tasks.
@@ -225,7 +195,7 @@ impl Seen {
             entry.removed = true;
             let gone = entry.task.is_gone(now);
             self.note(format_args!("{} is removed", short(*id)));
-            self.demand(gone, format_args!("{}: removed before its time", short(*id)));
+            demand!(self, gone, "{}: removed before its time", short(*id));
         }
     }
 
@@ -247,21 +217,18 @@ impl Seen {
             return self.broke(format_args!("{id}: a client got it, and it is not stored"));
         };
         entry.told = entry.told.max(task.version);
-        let known = entry.versions.get(task.version as usize - 1);
-        let true_then = known
-            .is_some_and(|(status, outcome)| *status == task.status().as_str() && *outcome == task.outcome);
-        self.demand(true_then, format_args!("{id}: a client got a version {} that never was", task.version));
-        self.demand(
-            task.version >= floor,
-            format_args!("{id}: a client got version {} before, now {}", floor, task.version),
-        );
+        let version = (task.status().as_str(), task.outcome.clone());
+        let true_then = entry.versions.get(task.version as usize - 1) == Some(&version);
+        demand!(self, true_then, "{id}: a client got a version {} that never was", task.version);
+        let holds = task.version >= floor;
+        demand!(self, holds, "{id}: a client got version {} before, now {}", floor, task.version);
     }
 
     /// Records that a client was refused the task as unknown.
     pub fn told_unknown(&mut self, id: TaskId, now: Timestamp) {
         let Some(entry) = self.ledger.entries.get(&id) else { return };
         let gone = entry.removed || entry.task.is_gone(now);
-        self.demand(gone, format_args!("{}: its client was refused it as unknown", short(id)));
+        demand!(self, gone, "{}: its client was refused it as unknown", short(id));
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::dice::Dice;
 use crate::ledger::Writer;
 use crate::time::{HostClock, StoreClock};
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::World;
 use futures_util::FutureExt as _;
 use std::collections::BTreeSet;
@@ -209,7 +209,7 @@ impl Intercept for Link {
             seen.note(format_args!("host {} is {incarnation}", self.host));
             let until = self.lease();
             let former = seen.ledger.leases.insert(incarnation, until);
-            seen.demand(former.is_none(), format_args!("{incarnation} is two hosts"));
+            demand!(seen, former.is_none(), "{incarnation} is two hosts");
             if !first {
                 seen.count("lost leases");
             }
@@ -219,7 +219,7 @@ impl Intercept for Link {
     fn renewed(&self, incarnation: Incarnation) {
         let mut seen = self.world.see();
         let dead = seen.ledger.is_dead(incarnation, self.store_clock.stamp());
-        seen.demand(!dead, format_args!("{incarnation} is dead, and may renew its lease"));
+        demand!(seen, !dead, "{incarnation} is dead, and may renew its lease");
         seen.ledger.leases.insert(incarnation, self.lease());
         seen.ledger.shortened.remove(&incarnation);
     }

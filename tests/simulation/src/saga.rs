@@ -6,7 +6,7 @@
 
 use crate::dice::Dice;
 use crate::guests::{number, question};
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use crate::world::{World, short};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,22 +38,19 @@ enum Step {
 fn script(arguments: &RawJson, generation: u64) -> Vec<Step> {
     let mut dice = Dice::new(number(arguments, "script"), 11 + generation);
     let length = dice.within(2, 7);
-    let mut steps = Vec::new();
-    for _ in 0..length {
-        steps.push(match dice.below(60) {
-            0..9 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000])),
-            9..23 => Step::Sleep(dice.pick(&[50, 1_500, 6_000, 15_000, 40_000])),
-            23..38 => Step::Request(dice.pick(&[0, 1, 30, 700, 3_000])),
-            38..46 => Step::Ask(dice.below(3)),
-            46..49 => Step::Note,
-            49..52 => Step::Say,
-            52..54 => Step::BeginTask,
-            54 => Step::GiveUp,
-            55..59 => Step::ContinueWith,
-            _ => Step::Fail,
-        });
-    }
-    steps
+    let steps = (0..length).map(|_| match dice.below(60) {
+        0..9 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000])),
+        9..23 => Step::Sleep(dice.pick(&[50, 1_500, 6_000, 15_000, 40_000])),
+        23..38 => Step::Request(dice.pick(&[0, 1, 30, 700, 3_000])),
+        38..46 => Step::Ask(dice.below(3)),
+        46..49 => Step::Note,
+        49..52 => Step::Say,
+        52..54 => Step::BeginTask,
+        54 => Step::GiveUp,
+        55..59 => Step::ContinueWith,
+        _ => Step::Fail,
+    });
+    steps.collect()
 }
 
 /// An effect of a task, by the number of hand-overs before it and its number in its run.
@@ -222,10 +219,8 @@ impl Saga<'_> {
                 Step::ContinueWith => self.continue_with().await?,
                 Step::Fail => {
                     self.end();
-                    return Ok(RunEnd::Error(RpcError::internal(format!(
-                        "run #{} failed and gives {}",
-                        self.number, self.value
-                    ))));
+                    let text = format!("run #{} failed and gives {}", self.number, self.value);
+                    return Ok(RunEnd::Error(RpcError::internal(text)));
                 }
             }
         }
@@ -388,7 +383,7 @@ impl Saga<'_> {
             run.task.is_some_and(|(_, of)| of.attempt < fence.attempt) && run.intended.contains(&effect)
         });
         let parked = former.last().is_some_and(|run| run.is_parked);
-        seen.demand(!parked, format_args!("{}: {effect:?} is in doubt, and no host stopped", short(id)));
+        demand!(seen, !parked, "{}: {effect:?} is in doubt, and no host stopped", short(id));
     }
 
     fn has_effect(&self, effect: EffectId, was_task: bool) {
@@ -399,35 +394,24 @@ impl Saga<'_> {
             let (intended, answered) = seen.ledger.lines(id).effect(effect);
             let id8 = short(id);
             let gave_up = self.abandoned;
-            seen.demand(
-                intended || gave_up || !was_task,
-                format_args!("{id8}: {effect:?} happens before it is recorded"),
-            );
+            let holds = intended || gave_up || !was_task;
+            demand!(seen, holds, "{id8}: {effect:?} happens before it is recorded");
             let is_shortened = seen.ledger.shortened.contains(&fence.incarnation);
-            seen.demand(
-                !answered || is_shortened,
-                format_args!("{id8}: {effect:?} happens though its response is known"),
-            );
+            let holds = !answered || is_shortened;
+            demand!(seen, holds, "{id8}: {effect:?} happens though its response is known");
             let unflushed = seen.ledger.entries.get(&id).is_some_and(|entry| entry.journal.has_unflushed);
-            seen.demand(
-                !unflushed || gave_up || !was_task,
-                format_args!("{id8}: {effect:?} happens before its record is on the disk"),
-            );
+            let holds = !unflushed || gave_up || !was_task;
+            demand!(seen, holds, "{id8}: {effect:?} happens before its record is on the disk");
             let before = seen.runs.of(id).filter(|run| run.effects_had.contains(&effect)).count();
-            seen.demand(
-                before == 0 || (intended && !gave_up),
-                format_args!("{id8}: {effect:?} happens again, and no entry shows the first time"),
-            );
+            let holds = before == 0 || (intended && !gave_up);
+            demand!(seen, holds, "{id8}: {effect:?} happens again, and no entry shows the first time");
             if before > 0 {
                 seen.count("effects repeated in doubt");
             }
             let holds = seen.ledger.entries.get(&id).is_none_or(|entry| {
                 !entry.task.is_live() || (entry.task.fence == fence && entry.task.parked().is_none())
             });
-            seen.demand(
-                holds || is_shortened,
-                format_args!("{id8}: {effect:?} of a run that no longer has the task"),
-            );
+            demand!(seen, holds || is_shortened, "{id8}: {effect:?} of a run that no longer has the task");
         }
         seen.runs.run_mut(self.number).effects_had.push(effect);
     }
@@ -489,10 +473,8 @@ impl Saga<'_> {
         let (next, value) = (self.generation + 1, self.value);
         self.note("hands its state over");
         self.world.see().count("hand-overs of state");
-        Err(port
-            .continue_with(Chunk { entries: 1, body: format!("begin {next} {value}\n").into() })
-            .await
-            .into())
+        let first = Chunk { entries: 1, body: format!("begin {next} {value}\n").into() };
+        Err(port.continue_with(first).await.into())
     }
 
     fn end(&mut self) {
@@ -508,10 +490,8 @@ impl Saga<'_> {
         self.task = self.context.info();
         let mut seen = self.world.see();
         let Some((task, fence)) = seen.learns(self.number, &self.task) else { return };
-        seen.demand(
-            task.fence != fence || task.digest == self.digest,
-            format_args!("{}: begun on {}, and run by {}", short(task.id), task.digest, self.digest),
-        );
+        let holds = task.fence != fence || task.digest == self.digest;
+        demand!(seen, holds, "{}: begun on {}, and run by {}", short(task.id), task.digest, self.digest);
         seen.runs.works_on(self.number, task.id, fence);
     }
 }

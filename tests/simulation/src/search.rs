@@ -62,11 +62,8 @@ pub fn check(
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let found = search(&all, threads, &run);
-    println!(
-        "{} fixed seeds and {count} from {first} in {:.1?} on {threads} threads, with",
-        fixed.len(),
-        began.elapsed()
-    );
+    let (fixed, took) = (fixed.len(), began.elapsed());
+    println!("{fixed} fixed seeds and {count} from {first} in {took:.1?} on {threads} threads, with");
     let times = |event: &str| found.counts.get(event).copied().unwrap_or(0);
     for event in events.iter().chain(rare) {
         println!("{:>10} {event}", times(event));

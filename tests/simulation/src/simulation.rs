@@ -8,7 +8,7 @@ use crate::host::{Process, SLOTS, SLOTS_OF_OWNER, Shared};
 use crate::link::{LEASE, Weather};
 use crate::runs::Run;
 use crate::time::StoreClock;
-use crate::trace::{Course, Observed as _};
+use crate::trace::{Course, Observed as _, demand};
 use crate::world::{Seen, World, short};
 use futures_util::FutureExt as _;
 use std::collections::BTreeMap;
@@ -132,11 +132,8 @@ impl Simulation {
         let mut unwoken: BTreeMap<TaskId, i64> = BTreeMap::new();
         while !self.is_over() && !self.is_settled() {
             if self.now > until {
-                return self
-                    .shared
-                    .world
-                    .see()
-                    .broke(format_args!("a task or a call does not come to its end"));
+                let mut seen = self.shared.world.see();
+                return seen.broke(format_args!("a task or a call does not come to its end"));
             }
             if self.dice.percent(20) {
                 self.answer();
@@ -166,15 +163,14 @@ impl Simulation {
         let mut seen = self.shared.world.see();
         let time = self.shared.store_clock.stamp();
         for Known { id, .. } in known {
-            let gone =
-                seen.ledger.entries.get(&id).is_none_or(|entry| entry.removed || entry.task.is_gone(time));
+            let gone = seen.ledger.entries.get(&id).is_none_or(|of| of.removed || of.task.is_gone(time));
             let told = seen.results.contains_key(&id);
-            seen.demand(gone || told, format_args!("{}: its result is not available", short(id)));
+            demand!(seen, gone || told, "{}: its result is not available", short(id));
         }
         for (number, host) in self.hosts.iter().enumerate() {
             if let Host::Up(process) = host {
                 let running = process.runs();
-                seen.demand(running == 0, format_args!("host {number} still holds {running} slots"));
+                demand!(seen, running == 0, "host {number} still holds {running} slots");
             }
         }
     }
@@ -211,7 +207,7 @@ impl Simulation {
         for id in lonely {
             let since = *alone.entry(id).or_insert(self.now);
             let too_long = self.now - since > UNATTENDED;
-            seen.demand(!too_long, format_args!("{}: live, and no host handles it", short(id)));
+            demand!(seen, !too_long, "{}: live, and no host handles it", short(id));
         }
     }
 
@@ -236,7 +232,7 @@ impl Simulation {
         for id in due {
             let since = *waiting.entry(id).or_insert(self.now);
             let too_long = self.now - since > UNWOKEN;
-            seen.demand(!too_long, format_args!("{}: due, and no host takes it", short(id)));
+            demand!(seen, !too_long, "{}: due, and no host takes it", short(id));
         }
     }
 
@@ -276,8 +272,7 @@ impl Simulation {
         let mut seen = self.shared.world.see();
         let mut wrong = None;
         for (id, entry) in &seen.ledger.entries {
-            let read =
-                self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("it works");
+            let read = self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("works");
             let stored = read.map(|read| read.task);
             let chunks = self.shared.store.chunks(*id, entry.journal.first, u64::MAX);
             let chunks = chunks.now_or_never().expect("in memory").expect("it works");
@@ -459,19 +454,14 @@ impl Simulation {
 
     fn send(&mut self, wanted: Wanted) {
         let Some(host) = self.some_host() else { return };
-        self.shared.world.see().note(format_args!(
-            "client {} calls {} of host {host} with {}, ttl {:?}",
-            wanted.client, wanted.tool, wanted.arguments, wanted.ttl
-        ));
+        let Wanted { client, tool, arguments, ttl, .. } = &wanted;
+        self.note(&format!("client {client} calls {tool} of host {host} with {arguments}, ttl {ttl:?}"));
         self.at(host, |reached| reached.call(wanted));
     }
 
     fn some_task(&mut self) -> Option<Known> {
         let known = self.shared.world.see().known.clone();
-        if known.is_empty() {
-            return None;
-        }
-        Some(known[self.dice.below(known.len() as u64) as usize].clone())
+        (!known.is_empty()).then(|| known[self.dice.below(known.len() as u64) as usize].clone())
     }
 
     fn ask_about(&mut self) {
@@ -511,10 +501,7 @@ impl Simulation {
         for time in 0..times {
             let at_home = question.host;
             let home = matches!(&self.hosts[at_home], Host::Up(process) if !process.is_parting());
-            let host = match home && !elsewhere && time == 0 {
-                true => Some(at_home),
-                false => self.some_host(),
-            };
+            let host = if home && !elsewhere && time == 0 { Some(at_home) } else { self.some_host() };
             let Some(host) = host else { return };
             if time > 0 {
                 self.shared.world.see().count("second answers");

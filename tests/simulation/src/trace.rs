@@ -44,6 +44,14 @@ impl Trace {
     }
 }
 
+/// [`Observed::demand`] with the promise as a format string.
+macro_rules! demand {
+    ($seen:expr, $holds:expr, $($promise:tt)+) => {
+        $seen.demand($holds, format_args!($($promise)+))
+    };
+}
+pub(crate) use demand;
+
 /// The observations of a run.
 pub trait Observed {
     /// The trace of the run.

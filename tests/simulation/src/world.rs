@@ -8,7 +8,7 @@ use crate::bridge::promises::Promises;
 use crate::clients::{Known, Unfinished};
 use crate::ledger::Ledger;
 use crate::runs::Runs;
-use crate::trace::{Observed, Trace};
+use crate::trace::{Observed, Trace, demand};
 use std::collections::BTreeMap;
 use toolyard_task::tool::CallInfo;
 use toolyard_task::{Fence, Task, TaskId};
@@ -72,7 +72,7 @@ impl Seen {
         let fence = Fence { attempt, ..task.fence };
         self.note(format_args!("run #{run} works on {} ({attempt})", short(id)));
         let twice = self.runs.of(id).any(|other| other.task.is_some_and(|(_, of)| of.attempt == attempt));
-        self.demand(!twice, format_args!("{}: two runs of one attempt", short(id)));
+        demand!(self, !twice, "{}: two runs of one attempt", short(id));
         Some((task, fence))
     }
 }

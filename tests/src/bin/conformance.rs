@@ -99,9 +99,7 @@ async fn run() -> bool {
     let components = [guests::fixture("conformance")];
     let host = Setup::new().manifest("conformance", MANIFEST).with(&components).start().await;
     let proxy = Proxy::before(host.port()).await;
-    say(
-        "bridge.enabled = false; what differs with the default: host/docs/explanation/two-revisions.md#conformance",
-    );
+    say("bridge.enabled = false; the default differs: host/docs/explanation/two-revisions.md#conformance");
     let mut passed = true;
     for suite in &SUITES {
         passed &= suite.run(&proxy.url()).await;
@@ -119,18 +117,11 @@ impl Suite {
         say(&format!("\n{}", self.name));
         let results = output().join(self.output);
         let said = std::fs::File::create(output().join(format!("{}.log", self.output))).expect("a log");
-        let mut suite = Command::new(folder().join(".bin/node"))
-            .arg(folder().join(self.package).join("dist/index.js"))
-            .args(["server", "--url", url])
-            .args(self.args)
-            .arg("--output-dir")
-            .arg(&results)
-            .stdin(Stdio::null())
-            .stdout(said.try_clone().expect("a second handle"))
-            .stderr(said)
-            .kill_on_drop(true)
-            .spawn()
-            .expect("Node.js starts");
+        let mut node = Command::new(folder().join(".bin/node"));
+        node.arg(folder().join(self.package).join("dist/index.js")).args(["server", "--url", url]);
+        node.args(self.args).arg("--output-dir").arg(&results).stdin(Stdio::null());
+        node.stdout(said.try_clone().expect("a second handle")).stderr(said).kill_on_drop(true);
+        let mut suite = node.spawn().expect("Node.js starts");
         let Ok(status) = tokio::time::timeout(PATIENCE, suite.wait()).await else {
             say(&format!("  FAIL  it did not end within {PATIENCE:?}"));
             return false;

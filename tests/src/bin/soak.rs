@@ -22,12 +22,8 @@ fn main() -> std::io::Result<ExitCode> {
         rounds += 1;
         if rounds % 10 == 0 {
             // A closed output is no reason to stop.
-            let _ = say(&format!(
-                "{} s: {} calls, {} MiB\n",
-                sample.at.as_secs(),
-                sample.calls,
-                sample.usage.resident >> 20
-            ));
+            let (seconds, calls, mib) = (sample.at.as_secs(), sample.calls, sample.usage.resident >> 20);
+            let _ = say(&format!("{seconds} s: {calls} calls, {mib} MiB\n"));
         }
     }));
     let folder = Path::new("target/soak");

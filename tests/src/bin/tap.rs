@@ -24,13 +24,9 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut report = File::options().append(true).create(true).open(report).expect("a report");
-    let mut host = Command::new(command)
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the host starts");
+    let mut host = Command::new(command);
+    host.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut host = host.spawn().expect("the host starts");
     let schema = Schema::of(spec.as_ref()).map(|schema| &*Box::leak(Box::new(schema)));
     let conversation = schema.map(|schema| Arc::new(Mutex::new(Conversation::new(schema))));
 

@@ -34,10 +34,8 @@ mod tests {
     #[test]
     fn what_does_not_agree_is_named() {
         let within = |status: &str| {
-            json!({
-                "taskId": "t", "createdAt": "1", "lastUpdatedAt": "2", "ttl": 5, "pollInterval": 1,
-                "status": status,
-            })
+            json!({"taskId": "t", "createdAt": "1", "lastUpdatedAt": "2", "ttl": 5, "pollInterval": 1,
+                "status": status})
         };
         let alone = |status: &str, is_error: bool| {
             json!({

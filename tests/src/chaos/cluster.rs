@@ -141,12 +141,8 @@ impl Cluster {
 
     /// An inspection that asks these hosts.
     fn inspection(&self, addresses: Vec<HostAddress>) -> Inspection {
-        Inspection {
-            shared: self.shared.clone(),
-            addresses,
-            move_after: Some(MOVE_AFTER),
-            sessions: Arc::default(),
-        }
+        let (shared, sessions) = (self.shared.clone(), Arc::default());
+        Inspection { shared, addresses, move_after: Some(MOVE_AFTER), sessions }
     }
 
     fn addresses(&self) -> Vec<HostAddress> {
@@ -256,8 +252,7 @@ impl Cluster {
 
     /// Asks each host about these tasks: all of them must report the same decision.
     async fn look_everywhere(&self, tasks: &[CreatedTask]) {
-        let looks =
-            self.addresses().into_iter().map(|address| (self.inspection(vec![address]), tasks.to_vec()));
+        let looks = self.addresses().into_iter().map(|one| (self.inspection(vec![one]), tasks.to_vec()));
         let looking: JoinSet<()> = looks.map(|(out, tasks)| async move { out.look(tasks).await }).collect();
         looking.join_all().await;
     }
@@ -278,11 +273,8 @@ impl Cluster {
         let mut broken = self.history.add(shared.calls_so_far());
         broken.extend(effects::violations(&shared, &self.sink));
         self.require(&broken, seed);
-        format!(
-            "{new} new tasks, {} looked at on each host in {} ms",
-            tasks.len(),
-            began.elapsed().as_millis()
-        )
+        let (all, ms) = (tasks.len(), began.elapsed().as_millis());
+        format!("{new} new tasks, {all} looked at on each host in {ms} ms")
     }
 
     fn require(&self, broken: &[Broken], seed: u64) {
@@ -315,10 +307,7 @@ impl Cluster {
         let effects = effects::counts(&self.shared, &self.sink);
         self.report.end(&self.shared, &self.history, [effects, sagas]);
         let p99 = self.report.settled_at(99);
-        assert!(
-            p99 <= SETTLED,
-            "seed {seed}: of a hundred tasks that lost their host one took {p99:?} and more"
-        );
+        assert!(p99 <= SETTLED, "seed {seed}: one of a hundred tasks that lost their host took {p99:?}");
         self.report
     }
 }

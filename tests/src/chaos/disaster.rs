@@ -34,18 +34,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 10] = [
-        Self::Kill,
-        Self::Pause,
-        Self::Restart,
-        Self::Delay,
-        Self::Cut,
-        Self::Hole,
-        Self::Reset,
-        Self::Refuse,
-        Self::Unanswered,
-        Self::Unheard,
-    ];
+    pub const ALL: [Self; 10] = {
+        use Kind::*;
+        [Kill, Pause, Restart, Delay, Cut, Hole, Reset, Refuse, Unanswered, Unheard]
+    };
 
     /// The name in a report.
     pub const fn name(self) -> &'static str {

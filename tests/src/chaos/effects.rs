@@ -62,11 +62,8 @@ pub(super) fn received_answers(shared: &SharedState, sink: &Sink) -> Vec<(Create
         let words = effects.get(&made.key).map(Effects::distinct_words).unwrap_or_default();
         words.into_iter().map(str::to_owned).collect()
     };
-    shared
-        .all()
-        .into_iter()
-        .flat_map(|made| words(&made).into_iter().map(move |word| (made.clone(), word)))
-        .collect()
+    let made = shared.all().into_iter();
+    made.flat_map(|made| words(&made).into_iter().map(move |word| (made.clone(), word))).collect()
 }
 
 /// Counts the runs of the guests.

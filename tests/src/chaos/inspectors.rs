@@ -86,12 +86,9 @@ impl Inspection {
                     !over
                 });
                 if let Some(late) = mine.first().filter(|_| since.elapsed() > limit) {
-                    let task = inspector.connections[late.principal].ask(
-                        "tasks/get",
-                        json!({"taskId": late.id}),
-                        |_| Value::Null,
-                    );
-                    let task = task.await.map(|response| response.message);
+                    let connection = &mut inspector.connections[late.principal];
+                    let task = connection.ask("tasks/get", json!({"taskId": late.id}), |_| Value::Null).await;
+                    let task = task.map(|response| response.message);
                     panic!("{} tasks go on, such as {late:?}: {task:?}", mine.len());
                 }
                 if !mine.is_empty() {
@@ -140,8 +137,8 @@ impl Inspector {
     async fn look(&mut self, made: &CreatedTask, answers: bool) {
         let begun = Instant::now();
         loop {
-            let (connection, shared, id) =
-                (&mut self.connections[made.principal], &self.out.shared, &made.id);
+            let (shared, id) = (&self.out.shared, &made.id);
+            let connection = &mut self.connections[made.principal];
             let looked = match answers {
                 true => load_client::answer(connection, shared, id).await,
                 false => load_client::look(connection, shared, id).await.map(drop),

@@ -95,13 +95,8 @@ impl LoadClient {
 
     /// Any other host, if there is one.
     fn elsewhere(&mut self) -> Option<HostAddress> {
-        let others: Vec<HostAddress> = self
-            .addresses
-            .borrow_and_update()
-            .iter()
-            .copied()
-            .filter(|address| *address != self.at)
-            .collect();
+        let mut others = self.addresses.borrow_and_update().to_vec();
+        others.retain(|address| *address != self.at);
         (!others.is_empty()).then(|| self.dice.pick(&others))
     }
 
@@ -168,17 +163,9 @@ impl LoadClient {
             }
             return Ok(None);
         };
-        let (shared, principal) = (&self.shared, self.principal);
+        let (shared, principal, at) = (&self.shared, self.principal, self.at.number);
         shared.log(&id, sent, Some(shared.now()), Op::Create);
-        shared.created(CreatedTask {
-            id: id.clone(),
-            at: self.at.number,
-            key,
-            principal,
-            kind,
-            sends,
-            over: None,
-        });
+        shared.created(CreatedTask { id: id.clone(), at, key, principal, kind, sends, over: None });
         shared.count(if self.connection.is_session() { "created in sessions" } else { "created without" });
         Ok(Some(id))
     }

@@ -39,10 +39,8 @@ pub(super) fn with_sagas(setup: Setup, sink: &Sink) -> Setup {
 
 /// The arguments of a new saga.
 pub(super) fn arguments(kind: Kind, key: &str, port: u16, dice: &mut Dice) -> Value {
-    let mut arguments = json!({
-        "key": key, "port": port, "rounds": STEPS, "readings": 100,
-        "sleep": dice.below(10), "hostSleep": dice.below(20),
-    });
+    let mut arguments = json!({"key": key, "port": port, "rounds": STEPS, "readings": 100,
+        "sleep": dice.below(10), "hostSleep": dice.below(20)});
     if kind.asks() {
         arguments["ask"] = json!(dice.below(STEPS.into()));
     }
@@ -75,9 +73,9 @@ impl SagaResult {
         let numbers = |what: &str| steps.iter().map(|step| step[what].as_u64()).collect::<Vec<_>>();
         let attempts: Vec<_> = steps.iter().map(|step| step["info"]["attempt"].as_u64()).collect();
         let answers: Vec<_> = steps.iter().filter_map(|step| step["answer"][0].as_str()).collect();
-        let accepted =
-            answers.first().map(|answer| serde_json::from_str::<Value>(answer).unwrap_or_default());
+        let accepted = answers.first().map(|text| serde_json::from_str::<Value>(text).unwrap_or_default());
         let word = accepted.and_then(|answer| answer["content"]["word"].as_str().map(str::to_owned));
+        let has_answer = answers.len() == usize::from(kind.asks()) && word.is_some() == kind.asks();
         for (holds, error) in [
             (steps.len() == STEPS as usize, "it does not have each step once"),
             (numbers("nan").iter().all(|bits| *bits == Some(NAN)), "it computed another NaN"),
@@ -85,10 +83,7 @@ impl SagaResult {
             (numbers("now").is_sorted() && numbers("elapsed").is_sorted(), "its clock went back"),
             (attempts.is_sorted(), "its runs went back"),
             (steps.iter().all(|step| step["exchanges"] == "204 "), "a step has no response"),
-            (
-                answers.len() == usize::from(kind.asks()) && word.is_some() == kind.asks(),
-                "its answer is missing",
-            ),
+            (has_answer, "its answer is missing"),
         ] {
             holds.then_some(()).ok_or(error)?;
         }
@@ -179,8 +174,7 @@ fn fault_in_journal(entries: &[Value], steps: &[Step], in_doubt: &mut BTreeSet<u
         *again.entry(u64::from(pair[0].number) + 1).or_default() += 1;
     }
     in_doubt.extend(doubts.keys());
-    let has_doubts =
-        |(number, times): (&u64, &usize)| doubts.get(number).is_some_and(|doubts| doubts >= times);
+    let has_doubts = |(number, times): (&u64, &usize)| doubts.get(number).is_some_and(|of| of >= times);
     (!again.iter().all(has_doubts)).then_some("a request was sent again and was not in doubt")
 }
 
@@ -191,13 +185,11 @@ pub(super) const RESUMED: &str = "runs that resumed a completed saga";
 /// Arrivals of a request that had arrived before.
 pub(super) const SENT_AGAIN: &str = "requests of sagas that arrived again, all in doubt";
 
+/// Figures, and the promises that are broken.
+type Findings = (Counts, Vec<Broken>);
+
 /// Checks all sagas at the end of a run, and reads the journals with doubts by the command of this host.
-pub(super) async fn check(
-    shared: &SharedState,
-    sink: &Sink,
-    host: &Host,
-    store: &[&str],
-) -> (Counts, Vec<Broken>) {
+pub(super) async fn check(shared: &SharedState, sink: &Sink, host: &Host, store: &[&str]) -> Findings {
     let (all, results) = (sink.steps(), shared.saga_results());
     let (mut counts, mut found) = (Counts::new(), Vec::new());
     let mut count = |what, times: u64| *counts.entry(what).or_default() += times;

@@ -106,12 +106,8 @@ pub(crate) struct SharedState {
 
 impl SharedState {
     pub fn new(addresses: Vec<HostAddress>) -> Self {
-        Self {
-            addresses: watch::channel(addresses).0,
-            turn: RwLock::default(),
-            began: Instant::now(),
-            inner: Mutex::default(),
-        }
+        let addresses = watch::channel(addresses).0;
+        Self { addresses, turn: RwLock::default(), began: Instant::now(), inner: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -15,37 +15,26 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Echo {
     port: u16,
     got: Arc<AtomicU64>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Echo {
     async fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
         let got = Arc::<AtomicU64>::default();
-        let counted = got.clone();
-        let task = tokio::spawn(async move {
-            let mut serving = JoinSet::new();
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let counted = counted.clone();
-                serving.spawn(async move {
-                    let mut piece = [0; 1 << 10];
-                    while let Ok(read @ 1..) = stream.read(&mut piece).await {
-                        counted.fetch_add(read as u64, Ordering::Relaxed);
-                        if stream.write_all(&piece[..read]).await.is_err() {
-                            return;
-                        }
+        let of_all = got.clone();
+        let (port, _) = crate::site::listen(move |mut stream| {
+            let counted = of_all.clone();
+            async move {
+                let mut piece = [0; 1 << 10];
+                while let Ok(read @ 1..) = stream.read(&mut piece).await {
+                    counted.fetch_add(read as u64, Ordering::Relaxed);
+                    if stream.write_all(&piece[..read]).await.is_err() {
+                        return;
                     }
-                });
+                }
             }
-        });
-        Self { port, got, task }
+        })
+        .await;
+        Self { port, got }
     }
 
     fn got(&self) -> u64 {

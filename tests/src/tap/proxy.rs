@@ -1,6 +1,7 @@
 //! A tap between HTTP clients and a host: it passes all data on unchanged and without delay.
 
 use super::Tap;
+use crate::site::listen;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -10,19 +11,19 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpStream;
+use tokio::task::{AbortHandle, JoinSet};
 
-/// A reverse proxy on a free port. It ends when dropped.
+/// A reverse proxy on a free port. A dropped proxy accepts no further connections.
 pub struct Proxy {
     port: u16,
     tap: Tap,
-    task: JoinHandle<()>,
+    listening: AbortHandle,
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.task.abort();
+        self.listening.abort();
     }
 }
 
@@ -32,11 +33,21 @@ impl Proxy {
     /// # Panics
     /// If there is no free port.
     pub async fn before(port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let own = listener.local_addr().expect("an address").port();
         let tap = Tap::default();
-        let task = tokio::spawn(accept(listener, port, tap.clone()));
-        Self { port: own, tap, task }
+        let of_all = tap.clone();
+        let (own, listening) = listen(move |stream| {
+            // Small writes pass at once.
+            drop(stream.set_nodelay(true));
+            let tap = of_all.clone();
+            let service = service_fn(move |request| {
+                let tap = tap.clone();
+                async move { Ok::<_, std::convert::Infallible>(pass(request, port, &tap).await) }
+            });
+            // A client that leaves ends its connection early, which is permitted.
+            async move { drop(server::Builder::new().serve_connection(TokioIo::new(stream), service).await) }
+        })
+        .await;
+        Self { port: own, tap, listening }
     }
 
     /// The URL of the host's endpoint through the proxy.
@@ -47,24 +58,6 @@ impl Proxy {
     /// The observer of its messages.
     pub const fn tap(&self) -> &Tap {
         &self.tap
-    }
-}
-
-async fn accept(listener: TcpListener, upstream: u16, tap: Tap) {
-    // Dropping the proxy drops these connections.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        // Small writes pass at once.
-        drop(stream.set_nodelay(true));
-        let tap = tap.clone();
-        let service = service_fn(move |request| {
-            let tap = tap.clone();
-            async move { Ok::<_, std::convert::Infallible>(pass(request, upstream, &tap).await) }
-        });
-        // A client that leaves ends its connection early, which is permitted.
-        connections.spawn(async move {
-            drop(server::Builder::new().serve_connection(TokioIo::new(stream), service).await);
-        });
     }
 }
 

@@ -7,8 +7,7 @@ pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The problems of a result of a request with these params.
 pub(super) fn of_result(definition: &str, params: &Value, result: &Value) -> Vec<String> {
     let foreign = ["resultType", "ttlMs", "cacheScope"].into_iter().filter(|key| result.get(*key).is_some());
-    let mut problems: Vec<_> =
-        foreign.map(|key| format!("J-9: `{key}` is a word of a later revision")).collect();
+    let mut problems: Vec<_> = foreign.map(|key| format!("J-9: `{key}` is of a later revision")).collect();
     match definition {
         "EmptyResult" => {
             let extra = result.as_object().into_iter().flatten().find(|(key, _)| *key != "_meta");

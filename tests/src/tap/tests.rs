@@ -16,11 +16,9 @@ fn of_revision(revision: &str, capabilities: &Value) -> Option<Conversation> {
     let mut conversation = Conversation::new(Schema::official()?);
     let initialize = crate::session::initialize(revision, capabilities.clone());
     conversation.from_client(initialize.to_string().as_bytes());
-    let result = json!({
-        "protocolVersion": revision,
+    let result = json!({"protocolVersion": revision,
         "capabilities": {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}},
-        "serverInfo": {"name": "toolyard", "version": "1"},
-    });
+        "serverInfo": {"name": "toolyard", "version": "1"}});
     let response = json!({"jsonrpc": "2.0", "id": 0, "result": result});
     let verdict = conversation.from_host(response.to_string().as_bytes());
     assert!(verdict.is_none_or(|verdict| verdict.problems.is_empty()), "{response}");
@@ -52,10 +50,8 @@ pub(super) fn without(mut object: Value, key: &str) -> Value {
 }
 
 fn task() -> Value {
-    json!({
-        "taskId": "t", "status": "working", "ttl": null,
-        "createdAt": "2025-11-25T10:30:00.000Z", "lastUpdatedAt": "2025-11-25T10:30:00.000Z",
-    })
+    json!({"taskId": "t", "status": "working", "ttl": null, "createdAt": "2025-11-25T10:30:00.000Z",
+        "lastUpdatedAt": "2025-11-25T10:30:00.000Z"})
 }
 
 #[test]

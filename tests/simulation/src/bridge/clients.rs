@@ -3,7 +3,7 @@
 use crate::bridge::effects::{ERROR, HAND_OFF, Key, RESULT};
 use crate::bridge::promises::{Fault as Planted, KEEPER, LOCAL, Leaving, TOOLS, arguments, is_stateless};
 use crate::clients::Reached;
-use crate::trace::Observed as _;
+use crate::trace::{Observed as _, demand};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +136,7 @@ impl Reached {
                     seen.count("calls that joined a task");
                 }
                 if is_hand_off {
-                    seen.demand(result["isError"] == false, format_args!("a hand-off is an error: {result}"));
+                    demand!(seen, result["isError"] == false, "a hand-off is an error: {result}");
                 } else {
                     seen.bridge.compare(id, &result, 0);
                     seen.bridge.look_at_joined(number, origin);
@@ -145,7 +145,7 @@ impl Reached {
                 Arrival { about: Some((origin, excuse)), learns: Some(id), handover: Some(handover) }
             }
             Ok(other) => {
-                seen.demand(false, format_args!("call {number} is answered by {other:?}"));
+                demand!(seen, false, "call {number} is answered by {other:?}");
                 Arrival { about: None, learns: None, handover: None }
             }
             Err(fault) => {
@@ -163,7 +163,7 @@ impl Reached {
                     }
                     Fault::Store(_) if is_index_lost => Some((number, ERROR)),
                     other => {
-                        seen.demand(false, format_args!("call {number} is refused: {other}"));
+                        demand!(seen, false, "call {number} is refused: {other}");
                         None
                     }
                 };
@@ -205,7 +205,7 @@ impl Reached {
                 seen.note(format_args!("client {client}: {name} is refused: {fault}"));
                 let is_known = matches!(fault, Fault::Closing)
                     || (matches!(fault, Fault::Store(_)) && seen.bridge.promises.fault == Planted::IndexLost);
-                seen.demand(is_known, format_args!("{name} is refused: {fault}"));
+                demand!(seen, is_known, "{name} is refused: {fault}");
                 None
             }
         }
@@ -227,9 +227,7 @@ impl Reached {
             CallReply::HandedOff(HandOff { outcome: Ok(result), handover }) => {
                 let (id, result) = (id_of(&handover), result.decode::<Value>().expect("JSON"));
                 let origin = seen.bridge.origin(id);
-                seen.note(format_args!(
-                    "client {client} collects the outcome of call {origin}, lost: {is_lost}"
-                ));
+                seen.note(format_args!("client {client} collects call {origin}'s outcome, lost: {is_lost}"));
                 seen.count("outcomes collected");
                 seen.bridge.compare(id, &result, 1);
                 drop(seen);
@@ -238,12 +236,12 @@ impl Reached {
                 self.deliver(client, arrival, is_lost, None);
             }
             CallReply::UnknownTask(text) => {
-                seen.demand(false, format_args!("client {client} does not find {id:?}: {}", text.as_str()));
+                demand!(seen, false, "client {client} does not find {id:?}: {}", text.as_str());
             }
             CallReply::Result(text) => {
                 seen.note(format_args!("client {client} waits for {id:?}: {}", text.as_str()));
             }
-            other => seen.demand(false, format_args!("task_wait gives {other:?}")),
+            other => demand!(seen, false, "task_wait gives {other:?}"),
         }
     }
 
@@ -255,7 +253,7 @@ impl Reached {
         let mut seen = self.world.see();
         seen.count("task_cancel");
         let is_found = matches!(reply, CallReply::Result(_));
-        seen.demand(is_found, format_args!("client {client} cannot cancel {id}: {reply:?}"));
+        demand!(seen, is_found, "client {client} cannot cancel {id}: {reply:?}");
     }
 
     /// Lists the tasks of a client, which then knows their ids. The list must contain the tasks in `among`.
@@ -266,12 +264,12 @@ impl Reached {
         let mut seen = self.world.see();
         seen.count("task_list");
         let CallReply::Result(text) = reply else {
-            return seen.demand(false, format_args!("task_list gives {reply:?}"));
+            return demand!(seen, false, "task_list gives {reply:?}");
         };
         let words = text.as_str().split(|letter: char| !letter.is_ascii_hexdigit() && letter != '-');
         let listed: Vec<TaskId> = words.filter(|word| word.len() == 36).filter_map(TaskId::parse).collect();
         for id in among {
-            seen.demand(listed.contains(&id), format_args!("client {client} does not find {id} in its list"));
+            demand!(seen, listed.contains(&id), "client {client} does not find {id} in its list");
         }
         seen.bridge.known.entry(client).or_default().extend(listed);
     }

@@ -28,7 +28,7 @@
 
 use crate::bridge::promises::{Leaving, Promises, TOOLS, is_anyone, is_stateless};
 use crate::time::HostClock;
-use crate::trace::{Observed, Trace};
+use crate::trace::{Observed, Trace, demand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -147,18 +147,15 @@ impl Seen {
         let value: serde_json::Value = capabilities.decode().unwrap_or_default();
         let number = value["experimental"]["call"]["number"].as_u64().map(|number| number as usize);
         let is_bridge = self.clock.is_some();
-        self.demand(number.is_some() || !is_bridge, format_args!("a call without its client's capabilities"));
+        demand!(self, number.is_some() || !is_bridge, "a call without its client's capabilities");
         number
     }
 
     /// A client sends a call. Returns its number.
     pub fn sends(&mut self, key: Key) -> usize {
         let number = self.calls.len();
-        let equal = |call: &&Call| call.key == key;
-        let excuses: BTreeMap<_, _> = (0..number)
-            .filter(|earlier| equal(&&self.calls[*earlier]))
-            .map(|earlier| (earlier, self.excuse(earlier)))
-            .collect();
+        let equal = (0..number).filter(|earlier| self.calls[*earlier].key == key);
+        let excuses: BTreeMap<_, _> = equal.map(|earlier| (earlier, self.excuse(earlier))).collect();
         let tool = TOOLS[key.tool].name;
         self.note(format_args!("call {number}: client {} calls {tool}{:?}", key.client, key.arguments));
         if !excuses.is_empty() {
@@ -210,7 +207,7 @@ impl Seen {
         let Call { key, attempt: before, is_running, sent, .. } = self.calls[number];
         if before > 0 {
             let may = TOOLS[key.tool].reruns && is_task && attempt > before && !is_running;
-            self.demand(may, format_args!("call {number} has its effect twice"));
+            demand!(self, may, "call {number} has its effect twice");
             self.count(RERUN);
         } else {
             self.look_at_equal_calls(number, key, sent);
@@ -236,10 +233,8 @@ impl Seen {
             if call.told_at - self.calls[later].sent <= LOOK_UP {
                 excuse = excuse.or(call.told);
             }
-            self.demand(
-                excuse.is_some(),
-                format_args!("call {later} has its effect again and should have joined call {earlier}"),
-            );
+            let holds = excuse.is_some();
+            demand!(self, holds, "call {later} has its effect again and should have joined call {earlier}");
             counted = excuse;
         }
         if let Some(excuse) = counted {
@@ -306,10 +301,8 @@ impl Seen {
     /// The reply to a call was written to the socket, or was lost.
     pub fn arrives(&mut self, number: usize, is_written: bool) {
         self.calls[number].state = if is_written { State::Written } else { State::Lost };
-        self.note(format_args!(
-            "call {number}: its reply is {}",
-            if is_written { "written" } else { "lost" }
-        ));
+        let how = if is_written { "written" } else { "lost" };
+        self.note(format_args!("call {number}: its reply is {how}"));
         self.count(if is_written { "replies written" } else { "replies lost" });
     }
 
@@ -319,7 +312,7 @@ impl Seen {
         call.state = State::Lost;
         let is_found = !call.is_kept || call.attempt == 0 || call.task.is_some();
         self.note(format_args!("call {number}: is answered no more"));
-        self.demand(is_found, format_args!("call {number} is to be kept, and there is no task of it"));
+        demand!(self, is_found, "call {number} is to be kept, and there is no task of it");
     }
 
     /// The guest of a call that a person stopped must be gone, unless an equal call waits for it.
@@ -330,7 +323,7 @@ impl Seen {
             || waits.is_some_and(|(count, ended)| *count > 0 || self.time() - ended <= STOPS_WITHIN);
         let is_wanted = stopped.is_some_and(|(_, excuse)| excuse == STOPPED);
         let ignores = *is_running && is_wanted && !is_waited_for;
-        self.demand(!ignores, format_args!("call {number} goes on after a person stopped it"));
+        demand!(self, !ignores, "call {number} goes on after a person stopped it");
     }
 
     /// No call may join a call that a person stopped, or get its outcome.
@@ -339,7 +332,7 @@ impl Seen {
         let is_cancelled = call.task.and_then(|task| self.ends.get(&task));
         let is_cancelled = is_cancelled.is_some_and(|(_, outcome)| *outcome == Outcome::Cancelled);
         let wrong = number != origin && is_cancelled && call.stopped.is_some();
-        self.demand(!wrong, format_args!("call {number} joins call {origin}, which a person had stopped"));
+        demand!(self, !wrong, "call {number} joins call {origin}, which a person had stopped");
     }
 
     /// A reply about the call with this number has been written.
@@ -355,10 +348,7 @@ impl Seen {
     pub fn waits(&mut self, client: usize, begins: bool) {
         let now = self.time();
         let (count, ended) = self.waits.entry(client).or_default();
-        match begins {
-            true => *count += 1,
-            false => (*count, *ended) = (*count - 1, now),
-        }
+        if begins { *count += 1 } else { (*count, *ended) = (*count - 1, now) }
     }
 
     /// The call that became this task.
@@ -374,8 +364,7 @@ impl Seen {
         }
         let is_meant = |call: &Call| {
             let end = call.task.and_then(|task| self.ends.get(&task));
-            let says =
-                |outcome: &Outcome| matches!(outcome, Outcome::Error(error) if error.message == message);
+            let says = |outcome: &Outcome| matches!(outcome, Outcome::Error(it) if it.message == message);
             call.key == *key && call.told.is_none() && end.is_some_and(|(_, outcome)| says(outcome))
         };
         (0..self.calls.len()).rev().find(|call| is_meant(&self.calls[*call])).unwrap_or(number)
@@ -389,7 +378,7 @@ impl Seen {
         let is_same = content.as_deref() == stored["content"].as_array().map(Vec::as_slice)
             && result["isError"] == stored["isError"];
         self.count("outcomes compared");
-        self.demand(is_same, format_args!("{task}: the store has {stored}, and the client gets {result}"));
+        demand!(self, is_same, "{task}: the store has {stored}, and the client gets {result}");
     }
 
     /// The host has ended, with all replies that it had not sent.
@@ -444,10 +433,7 @@ impl Seen {
             let is_wanted = self.cancels.contains(&task.id)
                 || self.calls.iter().any(|call| call.key == *key && (stops(call) || is_unasked(call)))
                 || (is_anyone(key.client) && told.is_none());
-            self.demand(
-                is_wanted,
-                format_args!("call {number}: its task is cancelled, and no client wants that"),
-            );
+            demand!(self, is_wanted, "call {number}: its task is cancelled, and no client wants that");
         }
         if matches!(outcome, Outcome::Error(error) if !error.message.starts_with("run #")) {
             self.count("tasks ended with their host");

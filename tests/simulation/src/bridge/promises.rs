@@ -4,9 +4,9 @@ use crate::dice::Dice;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
-    Bounds, BridgeSettings, BridgedClient, ClientPattern, OnClientTimeout, Settings, StopCause, TaskSupport,
+    BridgeSettings, BridgedClient, ClientPattern, OnClientTimeout, Settings, StopCause, TaskSupport,
 };
-use toolyard_kit::bridge;
+use toolyard_kit::{bounds, bridge};
 use toolyard_task::Durability;
 
 /// With sessions: the local user, a subject, an anonymous client. Without: a subject, an anonymous client.
@@ -44,15 +44,10 @@ pub enum Leaving {
 }
 
 impl Leaving {
-    pub const ALL: [Self; 7] = [
-        Self::Timeout,
-        Self::Unsaid,
-        Self::Person,
-        Self::Disconnect,
-        Self::Detach,
-        Self::Broken,
-        Self::Silence,
-    ];
+    pub const ALL: [Self; 7] = {
+        use Leaving::*;
+        [Timeout, Unsaid, Person, Disconnect, Detach, Broken, Silence]
+    };
 
     /// Whether this client can leave in this way.
     pub fn fits(self, client: usize) -> bool {
@@ -188,10 +183,7 @@ impl Promises {
 
     /// The fate of the unfinished runs of this tool.
     pub fn durability(&self, tool: &CountedTool) -> Durability {
-        match tool.reruns || self.fault == Fault::AllRerun {
-            true => Durability::Rerun,
-            false => Durability::None,
-        }
+        if tool.reruns || self.fault == Fault::AllRerun { Durability::Rerun } else { Durability::None }
     }
 
     pub fn settings(&self) -> Settings {
@@ -212,12 +204,7 @@ impl Promises {
             ..bridge(Duration::from_millis(self.after))
         };
         Settings {
-            admission: Bounds {
-                running: 5,
-                running_per_principal: 3,
-                waiting_per_principal: 20,
-                parked_per_principal: 20,
-            },
+            admission: bounds(5, 3, 20),
             rerun_after_ms: 500,
             bridge: Some(Arc::new(bridge)),
             queue_when_busy: self.queues,

@@ -6,7 +6,7 @@ use crate::bridge::promises::{CLIENTS, Fault, LOCAL, Leaving, Promises, TOOLS, i
 use crate::clients::Reached;
 use crate::dice::Dice;
 use crate::simulation::Simulation;
-use crate::trace::{Course, Observed as _};
+use crate::trace::{Course, Observed as _, demand};
 use toolyard_task::TaskId;
 
 /// The events that must happen, divided by semicolons.
@@ -197,7 +197,7 @@ impl Timeline {
         self.simulation.look_at_results();
         let (waiting, is_settled) = (waiting(&self.simulation), self.simulation.is_settled());
         let mut seen = self.simulation.shared.world.see();
-        seen.demand(waiting == 0, format_args!("{waiting} calls get no reply"));
-        seen.demand(is_settled, format_args!("a task does not come to its end"));
+        demand!(seen, waiting == 0, "{waiting} calls get no reply");
+        demand!(seen, is_settled, "a task does not come to its end");
     }
 }

@@ -96,57 +96,35 @@ impl Leases {
             _ => host.fence(),
         };
         let run = host.run;
+        let begun = fence.filter(|_| run.is_some_and(|run| run.begun));
+        let why = match decided {
+            Recovery::End(why) => Some(why),
+            Recovery::Run | Recovery::Resume => None,
+        };
+        let orphaned =
+            |departure| Some(Event::Orphaned { incarnation: holder, departure, why: why.clone()? });
         if task.resume && what == Finish && run.is_none_or(|run| run.knows != Reached::Response) {
             return None;
         }
         Some(match what {
-            Park if task.resume => Event::Parked {
-                fence: fence.filter(|_| run.is_some_and(|run| run.begun && !run.has_request()))?,
-                wake: Some(Timestamp(0)),
-                reached: 0,
-            },
+            Park if task.resume && run.is_none_or(|run| !run.has_request()) => {
+                Event::Parked { fence: begun?, wake: Some(Timestamp(0)), reached: 0 }
+            }
             Wake if task.resume && !host.draining => Event::Woken { by: Incarnation(mine) },
             Start => Event::Started { fence: fence.filter(|_| run.is_some_and(|run| !run.begun))? },
-            Effects if !task.resume => {
-                Event::Effects { fence: fence.filter(|_| run.is_some_and(|run| run.begun) && !task.effects)? }
-            }
+            Effects if !task.resume && !task.effects => Event::Effects { fence: begun? },
             Finish => {
                 let outcome = Outcome::Result { is_error: false, result: RawJson::empty_object() };
-                Event::Finished {
-                    fence: fence.filter(|_| run.is_some_and(|run| run.begun))?,
-                    outcome,
-                    message: None,
-                }
+                Event::Finished { fence: begun?, outcome, message: None }
             }
-            Release if host.draining && holds && matches!(decided, Recovery::Run | Recovery::Resume) => {
-                Event::Released { incarnation: holder }
-            }
-            EndForShutdown if host.draining && holds => match decided {
-                Recovery::Run | Recovery::Resume => return None,
-                Recovery::End(why) => {
-                    Event::Orphaned { incarnation: holder, departure: Departure::ShutDown, why }
-                }
-            },
+            Release if host.draining && holds && why.is_none() => Event::Released { incarnation: holder },
+            EndForShutdown if host.draining && holds => orphaned(Departure::ShutDown)?,
             Claim if task.resume && task.attempt >= ATTEMPTS_OF_RESUMED => return None,
-            Claim
-                if dead
-                    && !holds
-                    && !host.draining
-                    && matches!(decided, Recovery::Run | Recovery::Resume) =>
-            {
-                Event::Claimed {
-                    from: holder,
-                    by: Incarnation(mine),
-                    digest: Digest(String::new()),
-                    reached: 0,
-                }
+            Claim if dead && !holds && !host.draining && why.is_none() => {
+                let (by, digest) = (Incarnation(mine), Digest(String::new()));
+                Event::Claimed { from: holder, by, digest, reached: 0 }
             }
-            Orphan if dead && !holds => match decided {
-                Recovery::Run | Recovery::Resume => return None,
-                Recovery::End(why) => {
-                    Event::Orphaned { incarnation: holder, departure: Departure::Died, why }
-                }
-            },
+            Orphan if dead && !holds => orphaned(Departure::Died)?,
             Release | EndForShutdown | Claim | Orphan | Effects | Park | Wake | Intend | Respond => {
                 return None;
             }
@@ -268,8 +246,7 @@ impl Leases {
         }
         state.task = task;
         if self.0 != Rules::WithoutMovingFence || matches!(write.what, Start | Wake) {
-            state.journal.fence =
-                task.task().journal_fence().map(|fence| (fence.incarnation.0, fence.attempt));
+            state.journal.fence = task.task().journal_fence().map(|now| (now.incarnation.0, now.attempt));
         }
         let reached = state.journal.reached;
         let run = &mut state.hosts[at].run;
@@ -350,10 +327,8 @@ impl Model for Leases {
         };
         match self.1 {
             Kind::Plain => {
-                let both = [false, true];
-                both.into_iter()
-                    .flat_map(|rerun| both.map(|started| state((rerun, false), started)))
-                    .collect()
+                let starts = [(false, false), (false, true), (true, false), (true, true)];
+                starts.map(|(rerun, started)| state((rerun, false), started)).into()
             }
             // It begins again after each wake.
             Kind::Resumes => vec![state((false, true), true)],
@@ -361,10 +336,7 @@ impl Model for Leases {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        use Deed::{
-            Act, Crash, Drain, FenceSelf, Land, LandUnheard, Lose, Read, Register, Renew, Resign, Restart,
-            Stop,
-        };
+        use Deed::*;
         if !state.task.resume {
             actions.push(Action::Cancel);
         }

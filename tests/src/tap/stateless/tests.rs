@@ -28,9 +28,8 @@ fn task(status: &str, members: Value) -> Value {
 }
 
 fn form() -> Value {
-    json!({"q": {"method": "elicitation/create", "params": {
-        "message": "?", "requestedSchema": {"type": "object", "properties": {}},
-    }}})
+    json!({"q": {"method": "elicitation/create", "params": {"message": "?",
+        "requestedSchema": {"type": "object", "properties": {}}}}})
 }
 
 fn at(pointer: &str, mut value: Value, key: &str, member: Value) -> Value {
@@ -45,13 +44,10 @@ fn results_are_judged_by_what_was_asked() {
     let content = json!({"content": []});
     let cached = json!({"tools": [], "ttlMs": 0, "cacheScope": "public"});
     let inlined = json!({"content": [], "resultType": "complete"});
-    let discovery = json!({
-        "supportedVersions": [VERSION], "ttlMs": 0, "cacheScope": "public",
-        "capabilities": {"tools": {}, "extensions": {TASKS: {}}},
-    });
-    let url = json!({"q": {"method": "elicitation/create", "params": {
-        "mode": "url", "message": "?", "url": "https://a.example/",
-    }}});
+    let discovery = json!({"supportedVersions": [VERSION], "ttlMs": 0, "cacheScope": "public",
+        "capabilities": {"tools": {}, "extensions": {TASKS: {}}}});
+    let url = json!({"q": {"method": "elicitation/create",
+        "params": {"mode": "url", "message": "?", "url": "https://a.example/"}}});
     let executed = json!([{"name": "x", "inputSchema": {"type": "object"}, "execution": {}}]);
     let with_tasks = at("/capabilities", discovery.clone(), "tasks", json!({}));
     let with_version = at("", discovery, "supportedVersions", json!(["2025-11-25"]));
@@ -231,10 +227,9 @@ fn both_kinds_share_a_pipe_and_each_message_is_judged_by_its_own_request() {
     let Some(schema) = Schema::official() else { return };
     let mut conversation = Conversation::new(schema);
     conversation.from_client(crate::session::initialize("2025-11-25", json!({})).to_string().as_bytes());
-    let initialized = json!({"jsonrpc": "2.0", "id": 0, "result": {
-        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-        "serverInfo": {"name": "toolyard", "version": "1"},
-    }});
+    let initialized = json!({"jsonrpc": "2.0", "id": 0,
+        "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+        "serverInfo": {"name": "toolyard", "version": "1"}}});
     found(&mut conversation, &initialized, "");
     for (id, params) in [(1, json!({})), (2, enveloped(json!({}), &json!({})))] {
         let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params});
