@@ -7,11 +7,6 @@ use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_task::Catalog;
 use toolyard_task::wire::Progress;
 
-fn simple(tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
-    let store = memory();
-    dispatch(&store, store.clone(), tools)
-}
-
 #[tokio::test]
 async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
     let (store, faulty) = faulty(u32::MAX);
@@ -24,7 +19,7 @@ async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
 
 #[tokio::test]
 async fn a_call_of_a_tool_that_is_being_compiled_waits_for_it() {
-    let dispatch = simple(vec![tool("quick", |_| async { done("x") })]);
+    let dispatch = in_memory(vec![tool("quick", |_| async { done("x") })]);
     let begin = |name: &'static str, task: bool| {
         let dispatch = dispatch.clone();
         tokio::spawn(async move { dispatch.call(&mute(), call(name, task, Arc::new(NoClientChannel))).await })
@@ -65,7 +60,7 @@ async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
 
 #[tokio::test]
 async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
-    let dispatch = simple(vec![tool("panics", |_| async { panic!("a fault of the engine") })]);
+    let dispatch = in_memory(vec![tool("panics", |_| async { panic!("a fault of the engine") })]);
     let reply = dispatch.call(&mute(), plain_call("panics")).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create_alone(&dispatch, &mute(), "panics").await;
@@ -79,7 +74,7 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
 async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
     let dropped = Arc::new(AtomicU32::new(0));
     let count = dropped.clone();
-    let dispatch = simple(vec![tool("waits", move |_| {
+    let dispatch = in_memory(vec![tool("waits", move |_| {
         let counted = Counted(count.clone());
         async move {
             let _counted = counted;
@@ -106,7 +101,7 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
         }
         done("x")
     });
-    let dispatch = simple(vec![chatters]);
+    let dispatch = in_memory(vec![chatters]);
     let client = Client::default();
     dispatch.call(&mute(), call("chatters", false, Arc::new(client.clone()))).await.expect("a result");
     let heard = client.heard();
@@ -118,7 +113,7 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
 #[tokio::test]
 async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
     let dispatch =
-        simple(vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })]);
+        in_memory(vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })]);
     let id = create_alone(&dispatch, &mute(), "waits").await;
     dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     let left = tasks_of(&dispatch).await.task(&mute(), &id).await.expect("found");
@@ -132,7 +127,7 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
 async fn a_run_computes_on_its_callers_account_with_its_callers_weight() {
     let shares = Arc::new(Mutex::new(Vec::new()));
     let kept = shares.clone();
-    let dispatch = simple(vec![tool("look", move |context| {
+    let dispatch = in_memory(vec![tool("look", move |context| {
         kept.lock().expect("no panic").push(context.share());
         async { done("x") }.boxed()
     })]);

@@ -13,10 +13,9 @@ struct Deploys(Arc<AtomicU32>);
 
 impl Deploys {
     fn tool(&self, native: Native) -> Arc<dyn Tool> {
-        let runs = self.0.clone();
-        native.runs(move |_| {
+        native.runs_sharing(&self.0, |runs, _| async move {
             runs.fetch_add(1, Ordering::SeqCst);
-            async { done("deployed") }
+            done("deployed")
         })
     }
 

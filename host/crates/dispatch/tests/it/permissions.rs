@@ -78,7 +78,7 @@ struct House {
 impl House {
     fn with(tool: Arc<dyn Tool>) -> Self {
         let store = memory();
-        Self { dispatch: dispatch(&store, store.clone(), vec![tool]), store }
+        Self { dispatch: dispatch_by(SETTINGS, &store, vec![tool]), store }
     }
 
     /// The text of the tool `sends` in a plain call, or in a task, with this person at the client; and the questions.
@@ -187,17 +187,15 @@ async fn a_no_does_not_undo_the_answers_beside_it() {
 #[tokio::test]
 async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
     let (sent, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (tell, wait) = (sent.clone(), go_on.clone());
-    let house = House::with(tool("sends", move |context| {
-        let (tell, wait) = (tell.clone(), wait.clone());
-        async move {
-            let first = attempt(&context, host()).await;
-            let second = attempt(&context, host()).await;
-            tell.notify_one();
-            wait.notified().await;
-            said(&[first, second, attempt(&context, host()).await])
-        }
-    }));
+    let shared = (sent.clone(), go_on.clone());
+    let sends = native("sends").runs_sharing(&shared, |(tell, wait), context| async move {
+        let first = attempt(&context, host()).await;
+        let second = attempt(&context, host()).await;
+        tell.notify_one();
+        wait.notified().await;
+        said(&[first, second, attempt(&context, host()).await])
+    });
+    let house = House::with(sends);
     let person = Person::saying(&local_caller(), &["always", "no"]);
     let revoke = async {
         sent.notified().await;
@@ -251,10 +249,9 @@ async fn the_names_in_a_question_hide_nothing() {
         (host("a\n\"b"), r#"to send requests to the host "https://a\n\"b:8443""#),
         (folder, r#"to read the files in the folder "/da\u{202e}t\n", which it calls "/d\u{200b}""#),
     ] {
-        let house = House::with(tool("sends", move |context| {
-            let wanted = wanted.clone();
-            async move { said(&[attempt(&context, wanted).await]) }.boxed()
-        }));
+        let sends = native("sends")
+            .runs_sharing(&wanted, |wanted, context| async move { said(&[attempt(&context, wanted).await]) });
+        let house = House::with(sends);
         let person = Person::saying(&local_caller(), &["once"]);
         let (came, asked) = house.run(&person, false).await;
         assert_eq!(came, ["yes"]);
@@ -315,15 +312,13 @@ async fn a_store_that_fails_permits_nothing() {
 async fn a_word_for_the_task_outlives_the_run_that_asked() {
     for (word, again) in [("task", &[][..]), ("once", &["no"])] {
         let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let (tell, wait) = (began.clone(), go_on.clone());
-        let house = House::with(tool("sends", move |context| {
-            let (tell, wait) = (tell.clone(), wait.clone());
-            async move {
-                tell.notify_one();
-                wait.notified().await;
-                said(&[attempt(&context, host()).await])
-            }
-        }));
+        let shared = (began.clone(), go_on.clone());
+        let sends = native("sends").runs_sharing(&shared, |(tell, wait), context| async move {
+            tell.notify_one();
+            wait.notified().await;
+            said(&[attempt(&context, host()).await])
+        });
+        let house = House::with(sends);
         let create = async |words: &[&'static str]| {
             let client = Person::saying(&local_caller(), words).at(&house.dispatch);
             (create(&house.dispatch, &local_caller(), "sends", Arc::new(client.clone())).await, client)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{Bounds, Caller, Dispatch, NoClientChannel, Settings, Stores, Summary, Task, Tasks};
-use toolyard_kit::{SETTINGS, TickingClock, application, stores};
+use toolyard_kit::{SETTINGS, TickingClock, application, memory, stores};
 use toolyard_store::MemoryStore;
 use toolyard_task::{TaskStore, Tool};
 
@@ -22,6 +22,11 @@ pub fn dispatch(
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Dispatch> {
     application(SETTINGS, Stores { tasks, ..stores(store) }, TickingClock::at(1), tools)
+}
+
+/// An application with a store of its own.
+pub fn in_memory(tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
+    dispatch_by(SETTINGS, &memory(), tools)
 }
 
 /// An application that keeps everything in this store.
