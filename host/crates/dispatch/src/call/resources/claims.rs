@@ -75,14 +75,11 @@ mod tests {
     #[test]
     fn a_template_belongs_to_the_plugin_that_claims_all_its_uris() {
         let all = all();
-        for (template, expected) in [
-            ("book:/{n}", "b"),
-            ("Book:/x/{n}", "b"),
-            ("book:{+n}", "ad"),
-            ("{+any}", "ad"),
-            ("book:/1{n}", "b"),
-        ] {
-            assert_eq!(owners(&all, template_claimant(&all, template)), expected, "{template}");
+        for template in ["book:/{n}", "Book:/x/{n}", "book:/1{n}"] {
+            assert_eq!(owners(&all, template_claimant(&all, template)), "b", "{template}");
+        }
+        for template in ["book:{+n}", "{+any}"] {
+            assert_eq!(owners(&all, template_claimant(&all, template)), "ad", "{template}");
         }
     }
 }
