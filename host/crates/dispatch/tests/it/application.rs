@@ -1,6 +1,7 @@
 //! The application over the memory store, with tools written in Rust: properties that must hold
 //! whatever the engine, the store and the client do.
 
+use crate::bridge::stage::Work;
 use crate::kit::prelude::*;
 use std::sync::atomic::AtomicBool;
 use toolyard_dispatch::{WeightSpec, Weights};
@@ -46,10 +47,9 @@ async fn a_call_of_a_tool_that_is_being_compiled_waits_for_it() {
 async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
     let (store, faulty) = faulty(u32::MAX);
     let ran = Arc::new(AtomicBool::new(false));
-    let sign = ran.clone();
-    let effects = tool("effects", move |_| {
-        sign.store(true, Ordering::SeqCst);
-        async { done("x") }
+    let effects = native("effects").runs_sharing(&ran, |ran, _| async move {
+        ran.store(true, Ordering::SeqCst);
+        done("x")
     });
     let dispatch = dispatch(&store, faulty, vec![effects]);
     let refused = dispatch.call(&mute(), call("effects", true, Arc::new(NoClientChannel))).await;
@@ -72,20 +72,14 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
 
 #[tokio::test]
 async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
-    let dropped = Arc::new(AtomicU32::new(0));
-    let count = dropped.clone();
-    let dispatch = in_memory(vec![tool("waits", move |_| {
-        let counted = Counted(count.clone());
-        async move {
-            let _counted = counted;
-            std::future::pending().await
-        }
-    })]);
+    let work = Work::default();
+    let dispatch = in_memory(vec![work.tool("waits")]);
     let id = create_alone(&dispatch, &mute(), "waits").await;
     let tasks = tasks_of(&dispatch).await;
+    work.begun().await;
     let cancelled = tasks.cancel_task(&mute(), &id).await.expect("is live");
     assert_eq!(cancelled.status(), TaskStatus::Cancelled);
-    eventually("the run to be dropped", || dropped.load(Ordering::SeqCst) == 1).await;
+    eventually("the run to be dropped", || work.dropped() == 1).await;
     eventually("the slot to be free", || dispatch.load().runs == 0).await;
     assert!(matches!(tasks.cancel_task(&mute(), &id).await, Err(Fault::AlreadyOver(_))));
 }
@@ -112,12 +106,11 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
 
 #[tokio::test]
 async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
-    let dispatch =
-        in_memory(vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })]);
+    let tools = vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })];
+    let dispatch = in_memory(tools);
     let id = create_alone(&dispatch, &mute(), "waits").await;
     dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
-    let left = tasks_of(&dispatch).await.task(&mute(), &id).await.expect("found");
-    assert_eq!(left.status(), TaskStatus::Failed);
+    assert_eq!(task_of(&dispatch, &mute(), &id).await.status(), TaskStatus::Failed);
     let refused = dispatch.call(&mute(), plain_call("quick")).await;
     assert!(matches!(refused, Err(Fault::Closing)));
     assert_eq!(dispatch.load().runs, 0);
@@ -126,11 +119,11 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
 #[tokio::test]
 async fn a_run_computes_on_its_callers_account_with_its_callers_weight() {
     let shares = Arc::new(Mutex::new(Vec::new()));
-    let kept = shares.clone();
-    let dispatch = in_memory(vec![tool("look", move |context| {
-        kept.lock().expect("no panic").push(context.share());
-        async { done("x") }.boxed()
-    })]);
+    let look = native("look").runs_sharing(&shares, |shares, context| async move {
+        shares.lock().expect("no panic").push(context.share());
+        done("x")
+    });
+    let dispatch = in_memory(vec![look]);
     let four = [WeightSpec { principals: vec!["local".to_owned()], weight: 4 }];
     let weights = Weights::new(&four).expect("valid");
     dispatch.enforce(Policy::new(AccessRules::default(), &Rates::default()).weighing(weights));

@@ -59,21 +59,20 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
         [(1, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 0), (0, 0, 3, 0), (0, 0, 0, 1), (0, 1, 1, 1), (0, 0, 0, 0)]
     {
         let house = House::new();
-        let faulty = &house.faulty;
-        faulty.intercept.failures.store(at_creation, Ordering::SeqCst);
-        let made =
-            house.dispatch.call(&subject("alice"), call("quick", true, Arc::new(NoClientChannel))).await;
+        let faults = &house.faulty.intercept;
+        faults.failures.store(at_creation, Ordering::SeqCst);
+        let creation = call("quick", true, Arc::new(NoClientChannel));
+        let made = house.dispatch.call(&subject("alice"), creation).await;
         assert_eq!(made.is_ok(), at_creation == 0);
         // Nothing runs on this thread before the next wait.
-        faulty.intercept.spared.store(spared, Ordering::SeqCst);
-        faulty.intercept.failures.store(failures, Ordering::SeqCst);
-        faulty.intercept.unheard.store(unheard, Ordering::SeqCst);
+        faults.spared.store(spared, Ordering::SeqCst);
+        faults.failures.store(failures, Ordering::SeqCst);
+        faults.unheard.store(unheard, Ordering::SeqCst);
         eventually("the run to end", || house.dispatch.load().runs == 0).await;
         let expected: &[&str] = if at_creation == 0 { &["task.created", "task.ended"] } else { &[] };
         assert_eq!(house.actions().await, expected, "{at_creation} {spared} {failures} {unheard}");
-        for left in [&faulty.intercept.failures, &faulty.intercept.unheard] {
-            assert_eq!(left.load(Ordering::SeqCst), 0, "the fault was met");
-        }
+        let left = [&faults.failures, &faults.unheard].map(|left| left.load(Ordering::SeqCst));
+        assert_eq!(left, [0, 0], "the fault was met");
     }
 }
 

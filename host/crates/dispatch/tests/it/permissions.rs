@@ -2,9 +2,11 @@
 //! answers.
 
 use crate::kit::prelude::*;
+use crate::kit::stateless;
+use futures_util::future::join_all;
 use toolyard_dispatch::{GrantStore, NewSession, Session};
 use toolyard_task::permission::Access;
-use toolyard_task::store::{CommitStatus, ReadTask, Records};
+use toolyard_task::store::{CommitStatus, Records};
 use toolyard_task::{AccessRequest, AuditStore as _, TaskStore};
 
 /// A person who answers each question with the next answer in the list, a decision or a whole answer.
@@ -89,10 +91,8 @@ impl House {
             let id = create(&self.dispatch, &person.caller, "sends", channel).await;
             text(&result_of(&self.dispatch, &person.caller, &id).await)
         } else {
-            match self.dispatch.call(&person.caller, call("sends", false, channel)).await.expect("runs") {
-                CallReply::Result(result) => text(result.as_str()),
-                other => panic!("{other:?}"),
-            }
+            let reply = self.dispatch.call(&person.caller, call("sends", false, channel)).await;
+            text(stateless::text(&reply.expect("runs")))
         };
         (came, client.questions())
     }
@@ -136,7 +136,7 @@ async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
 
 /// Only a decision that was offered is a yes. Any other answer is a no for this run alone.
 #[tokio::test]
-async fn what_is_no_plain_yes_is_a_no() {
+async fn what_is_no_plain_yes_is_a_no_and_a_store_that_fails_permits_nothing() {
     let house = House::with(sends(1));
     for answer in [
         "yes",
@@ -152,6 +152,10 @@ async fn what_is_no_plain_yes_is_a_no() {
     let strange = house.asked(&[r#"{"action":"shrug"}"#], false).await.0;
     assert!(strange[0].contains("no answer that can be used"), "{strange:?}");
     assert_eq!(house.asked(&["once"], false).await.0, ["yes"]);
+    // The store cannot read earlier answers.
+    house.store.kill();
+    let (came, _) = house.asked(&[], false).await;
+    assert!(came[0].contains("cannot be looked up now"), "{came:?}");
 }
 
 #[tokio::test]
@@ -212,10 +216,11 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
 async fn what_is_wanted_twice_at_once_is_asked_once() {
     let house = House::with(tool("sends", |context| async move {
         let other = || AccessRequest::host("http", "other.example", 80);
-        let (one, two, three) =
-            tokio::join!(attempt(&context, host()), attempt(&context, host()), attempt(&context, other()));
+        let attempts = [host(), host(), other()].map(|wanted| attempt(&context, wanted));
+        let mut lines = join_all(attempts).await;
         let both = context.permission(vec![host(), host(), other()]).await;
-        said(&[one, two, three, format!("{both:?}")])
+        lines.push(format!("{both:?}"));
+        said(&lines)
     }));
     for as_task in [false, true] {
         let (came, asked) = house.asked(&["task", "task"], as_task).await;
@@ -298,15 +303,6 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
     assert_eq!(house.store.grants(None, 10).await.expect("reads").len(), 1);
 }
 
-/// The store cannot read earlier answers: nothing is permitted.
-#[tokio::test]
-async fn a_store_that_fails_permits_nothing() {
-    let house = House::with(sends(1));
-    house.store.kill();
-    let (came, _) = house.asked(&[], false).await;
-    assert!(came[0].contains("cannot be looked up now"), "{came:?}");
-}
-
 /// The task keeps a yes for the task: a later run finds it, and does not find a yes for one time.
 #[tokio::test]
 async fn a_word_for_the_task_outlives_the_run_that_asked() {
@@ -326,11 +322,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         let (first, _) = create(&[word]).await;
         go_on.notify_one();
         result_of(&house.dispatch, &local_caller(), &first).await;
-        let read = async |id: &str| {
-            let id = TaskId::parse(id).expect("an id");
-            let read: Option<ReadTask> = house.store.read(id, None).await.expect("reads");
-            read.expect("is there").task
-        };
+        let read = async |id: &str| task_of(&house.dispatch, &local_caller(), id).await;
         let mut question = read(&first).await.questions.remove(0);
         assert!(question.key.starts_with("host:permission:"), "{}", question.key);
         // An earlier run of another task has asked the same question.
