@@ -41,9 +41,8 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
     finish(store, &gone, result()).await;
     fixture.clock.advance(TTL / 100);
     assert_eq!(remove(store, &[gone.id]).await, 1);
-    let ended =
-        created(store, Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) }).await;
-    finish(store, &ended, result()).await;
+    let ended = Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) };
+    finish(store, &created(store, ended).await, result()).await;
     let grant = grant(owner, AccessRequest::host("https", "a.example", 443));
     store.give(grant, 1_000, Vec::new()).await.expect("answers").expect("is given");
 }
@@ -75,8 +74,7 @@ pub async fn the_data_of_a_principal_is_erased_and_nothing_else(fixture: Fixture
     }
     // More than one transaction takes.
     for _ in 0..100 {
-        let more = created(&*here, task(&left[0])).await;
-        finish(&*here, &more, result()).await;
+        finish(&*here, &created(&*here, task(&left[0])).await, result()).await;
     }
     let mut expected = Holdings { tasks: 101, runs: 102, ..ONE_OF_EACH };
     while !left.is_empty() {

@@ -79,9 +79,8 @@ pub async fn only_what_has_ended_is_discarded_and_the_log_says_so(fixture: Fixtu
     let (summary, _) = store.ended_first(&a, 1).await.expect("answers").remove(0);
     let entry = Entry::discarded(&summary, "tasks.kept-bytes");
     let of = |id| (id, vec![entry.clone()]);
-    let discarded =
-        store.remove(vec![of(ended.id), of(live.id), of(TaskId(crate::random()))], Removable::Ended).await;
-    assert_eq!(discarded.expect("answers"), 1);
+    let tasks = [ended.id, live.id, TaskId(crate::random())].map(of).to_vec();
+    assert_eq!(store.remove(tasks, Removable::Ended).await.expect("answers"), 1);
     assert!(store.read(ended.id, None).await.expect("reads").is_none());
     assert!(store.read(live.id, None).await.expect("reads").is_some());
     assert_eq!(store.remove(vec![of(ended.id)], Removable::Ended).await.expect("answers"), 0);

@@ -6,7 +6,6 @@ use crate::kit::prelude::*;
 use std::collections::BTreeSet;
 use toolyard_dispatch::Operation;
 use toolyard_dispatch::rules::RuleSpec;
-use toolyard_task::AuditStore;
 
 fn subject(name: &str) -> Caller {
     let session = SessionId(format!("session of {name}").into());
@@ -29,18 +28,6 @@ impl House {
         let (store, faulty) = faulty(0);
         let dispatch = dispatch(&store, faulty.clone(), tools());
         Self { store, faulty, dispatch }
-    }
-
-    /// All that was written, in order.
-    async fn lines(&self) -> Vec<Value> {
-        let batches = self.store.pending(10_000).await.expect("answers");
-        let lines = batches.iter().flat_map(|batch| &batch.lines);
-        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    }
-
-    async fn actions(&self) -> Vec<String> {
-        let action = |line: &Value| line["action"].as_str().expect("an action").to_owned();
-        self.lines().await.iter().map(action).collect()
     }
 
     /// How many operations on tasks this takes.
@@ -70,7 +57,9 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
         faults.unheard.store(unheard, Ordering::SeqCst);
         eventually("the run to end", || house.dispatch.load().runs == 0).await;
         let expected: &[&str] = if at_creation == 0 { &["task.created", "task.ended"] } else { &[] };
-        assert_eq!(house.actions().await, expected, "{at_creation} {spared} {failures} {unheard}");
+        let lines = audit_lines(&house.store).await;
+        let actions: Vec<_> = lines.iter().map(|line| line["action"].as_str().expect("an action")).collect();
+        assert_eq!(actions, expected, "{at_creation} {spared} {failures} {unheard}");
         let left = [&faults.failures, &faults.unheard].map(|left| left.load(Ordering::SeqCst));
         assert_eq!(left, [0, 0], "the fault was met");
     }
@@ -108,7 +97,7 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(work, BTreeSet::from([[1, 1, 1, 1]]), "operations of get, result, cancel and response");
     // Each attempt is in the log with its principal; text that is not an id is not in the log.
-    let lines = house.lines().await;
+    let lines = audit_lines(&house.store).await;
     let unknown: Vec<_> = lines.iter().filter(|line| line["action"] == "task.unknown").collect();
     assert_eq!(unknown.len(), 4 * 3 + 2 * 3);
     assert!(unknown.iter().all(|line| line["principal"] == "https://idp.example#mallory"));
@@ -144,7 +133,7 @@ async fn t_43_what_was_refused_is_noted_with_who_and_why() {
         assert_eq!(passed.count(), 1);
     }
     house.dispatch.access().note_unauthenticated("the token has expired");
-    let mut lines = house.lines().await;
+    let mut lines = audit_lines(&house.store).await;
     for line in &mut lines {
         let members = line.as_object_mut().expect("an object");
         assert!(members.remove("id").is_some() && members.remove("at").is_some());

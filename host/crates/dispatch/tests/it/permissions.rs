@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use toolyard_dispatch::{GrantStore, NewSession, Session};
 use toolyard_task::permission::Access;
 use toolyard_task::store::{CommitStatus, Records};
-use toolyard_task::{AccessRequest, AuditStore as _, TaskStore};
+use toolyard_task::{AccessRequest, TaskStore as _};
 
 /// A person who answers each question with the next answer in the list, a decision or a whole answer.
 #[derive(Clone)]
@@ -164,9 +164,7 @@ async fn t_43_what_was_permitted_and_refused_is_in_the_audit_log() {
     for word in ["once", "no", "always"] {
         house.asked(&[word], false).await;
     }
-    let batches = house.store.pending(100).await.expect("reads");
-    let lines = batches.iter().flat_map(|batch| &batch.lines).map(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let lines = audit_lines(&house.store).await.into_iter().map(|line| {
         ["action", "principal", "reason"].map(|member| line[member].as_str().expect("a text").to_owned())
     });
     let expected = [["given", "once"], ["refused", "no"], ["given", "always"]]

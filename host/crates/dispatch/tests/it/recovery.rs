@@ -195,14 +195,10 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
 async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
     // All wait until the queue has formed; then they end one after the other.
     let moment = |gate: &watch::Sender<bool>| {
-        let gate = gate.subscribe();
-        vec![tool("moment", move |_| {
-            let mut gate = gate.clone();
-            async move {
-                gate.wait_for(|open| *open).await.expect("it is there");
-                tokio::time::sleep(Duration::from_millis(2)).await;
-                done("once")
-            }
+        vec![native("moment").runs_sharing(&gate.subscribe(), |mut gate, _| async move {
+            gate.wait_for(|open| *open).await.expect("it is there");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            done("once")
         })]
     };
     let mut handed_over = 0;

@@ -106,10 +106,7 @@ async fn what_a_run_records_while_it_is_parked_is_left_to_the_next_one() {
     let (host, link) = gated(&store, tool);
     let id = created(&host, "saga").await;
     link.intercept.is_closed.store(true, Ordering::SeqCst);
-    let leaving = tokio::spawn({
-        let host = host.clone();
-        async move { host.drain(Duration::from_secs(5), DrainMode::HandOver).await }
-    });
+    let leaving = tokio::spawn(async move { host.drain(Duration::from_secs(5), DrainMode::HandOver).await });
     link.intercept.reached.notified().await;
     goes_on.notify_one();
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -239,6 +236,10 @@ async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
     assert!(stored(&alone, first).await.parked().is_none());
 }
 
+fn waits_for_its_tool(task: Task) -> bool {
+    task.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`"))
+}
+
 /// The tool of this component, which notes the components of its runs.
 fn versioned(component: &str, ran: Arc<Mutex<Vec<String>>>) -> Arc<dyn Tool> {
     let tool = saga().digest(component);
@@ -267,7 +268,7 @@ async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_compon
     host.recover_now().await;
     let waiting = stored(&second, id).await;
     assert_eq!(waiting.status(), TaskStatus::Working);
-    assert!(waiting.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`")));
+    assert!(waits_for_its_tool(waiting));
     second.kill();
     let third = Arc::new(store.node());
     let host = dispatch_by(SETTINGS, &third, vec![versioned("02", ran.clone())]);
@@ -290,10 +291,7 @@ async fn a_parked_task_whose_tool_is_gone_says_so() {
     until(&store, id, "it to be parked", |task| task.parked().is_some()).await;
     let host = dispatch_by(SETTINGS, &Arc::new(store.node()), Vec::new());
     let _time = keep_time(&host);
-    let says_so = |task: Task| {
-        task.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`"))
-    };
-    until(&store, id, "the message", says_so).await;
+    until(&store, id, "the message", waits_for_its_tool).await;
 }
 
 /// The client that closes its pipe, or the person who does, wants the host to end, and not the task.

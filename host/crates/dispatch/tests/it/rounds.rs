@@ -256,15 +256,12 @@ async fn what_does_not_fit_is_asked_again() {
 /// The key of the open question, once it is a new one.
 async fn next_key(dispatch: &Arc<Dispatch>, id: &str, before: &[String]) -> String {
     loop {
-        let task = tasks_of(dispatch).await.task(&client(), id).await.expect("there");
+        let task = task_of(dispatch, &client(), id).await;
         assert!(task.is_live(), "{:?}", task.outcome);
-        let open: Vec<String> =
-            task.open_questions().map(|question| question.wire_key().into_owned()).collect();
-        if let [key] = &open[..]
-            && !before.contains(key)
-        {
-            return key.clone();
+        let open: Vec<_> = task.open_questions().map(|question| question.wire_key().into_owned()).collect();
+        match &open[..] {
+            [key] if !before.contains(key) => return key.clone(),
+            _ => tokio::time::sleep(Duration::from_millis(1)).await,
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

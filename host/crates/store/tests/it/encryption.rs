@@ -26,8 +26,7 @@ impl Place for TempDir {
     const IS_PLAIN: &'static str = "hex(substr(body, 1, 1)) <> '01'";
 
     async fn try_open(&self, keys: &[[u8; 32]]) -> Result<Arc<dyn Backend>, String> {
-        let store = try_open(self.path(), keys).map_err(|error| error.to_string())?;
-        Ok(store)
+        Ok(try_open(self.path(), keys).map_err(|error| error.to_string())?)
     }
 
     async fn run(&self, sql: &str) {

@@ -6,7 +6,6 @@ use crate::access::principal::tests::bare;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolyard_task::approval::Confirm;
 
 /// Rules as an operator writes them.
 pub(super) fn rules(written: Value) -> AccessRules {
@@ -321,18 +320,9 @@ fn any_rule() -> impl Strategy<Value = RuleSpec> {
         texts(&["*", "a*", "*b", "ab", "?b", "b"]),
         pair("/value", &["1", "2"]),
     )
-        .prop_map(|(effect, principals, scopes, claims, tools, arguments)| RuleSpec {
-            name: None,
-            effect,
-            confirm: Confirm::Never,
-            principals,
-            clients: None,
-            scopes,
-            claims,
-            tools: Some(tools),
-            resources: None,
-            prompts: None,
-            arguments,
+        .prop_map(|(effect, principals, scopes, claims, tools, arguments)| {
+            let bare = serde_json::from_value(json!({"effect": "deny"})).expect("a rule");
+            RuleSpec { effect, principals, scopes, claims, tools: Some(tools), arguments, ..bare }
         })
 }
 

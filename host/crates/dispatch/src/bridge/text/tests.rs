@@ -19,14 +19,8 @@ fn names() -> ToolNames {
 }
 
 fn with_prefix(prefix: &str) -> ToolNames {
-    let name = |name: &str| format!("{prefix}{name}");
-    ToolNames {
-        wait: name(WAIT),
-        list: name(LIST),
-        cancel: name(CANCEL),
-        answer: Some(name(ANSWER)),
-        console: None,
-    }
+    let [wait, list, cancel, answer] = [WAIT, LIST, CANCEL, ANSWER].map(|name| format!("{prefix}{name}"));
+    ToolNames { wait, list, cancel, answer: Some(answer), console: None }
 }
 
 fn running() -> RunningTask<'static> {

@@ -228,9 +228,8 @@ impl Stage {
     pub async fn has_outcome(&self, id: &str, text: &str) {
         self.status_in_the_end(id).await;
         let outcome = self.task(id).await.outcome;
-        let is_so =
-            matches!(&outcome, Some(Outcome::Result { result, .. }) if result.as_str().contains(text));
-        assert!(is_so, "{}: {outcome:?}", self.name);
+        let Some(Outcome::Result { result, .. }) = &outcome else { panic!("{}: {outcome:?}", self.name) };
+        assert!(result.as_str().contains(text), "{}: {outcome:?}", self.name);
     }
 
     /// A listing has the task, whatever the fault.
@@ -343,10 +342,9 @@ impl Stage {
     /// Shuts the host down.
     pub async fn drain(&self, parting: DrainMode) {
         let dispatch = self.dispatch();
-        let swept = self.swept.clone();
-        let goes = async move {
+        let goes = async {
             tokio::time::sleep(PATIENCE).await;
-            swept.intercept.recover();
+            self.swept.intercept.recover();
         };
         tokio::join!(goes, dispatch.drain(Duration::ZERO, parting));
         // The rest of the process.

@@ -53,11 +53,8 @@ async fn an_older_schema_is_upgraded_and_attempts_and_events_find_their_tasks() 
         finish(&*store, &made, result()).await;
         let Timeline { runs, events, .. } = timeline(&*store, made.id).await;
         assert_eq!(events.last().map(|event| event.kind), Some(EventKind::Ended));
-        assert_eq!(
-            (runs.len(), runs[0].outcome.as_deref()),
-            (1, Some("completed")),
-            "the attempt is the same"
-        );
+        // The attempt is the same.
+        assert_eq!((runs.len(), runs[0].outcome.as_deref()), (1, Some("completed")));
         let resumes = created(&*store, recorded(&owner("a"), made.fence)).await;
         assert_eq!(append(&*store, resumes.id, made.fence, 0, &[chunk(0, 9)]).await, Appended::Done);
         store.shut_down().await;
