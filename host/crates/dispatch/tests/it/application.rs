@@ -9,13 +9,23 @@ use toolyard_task::Catalog;
 use toolyard_task::wire::Progress;
 
 #[tokio::test]
-async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
+async fn t_16_an_inline_call_touches_no_store_and_what_cannot_be_stored_is_refused_and_does_not_run() {
     let (store, faulty) = faulty(u32::MAX);
-    let dispatch = dispatch(&store, faulty.clone(), vec![tool("quick", |_| async { done("x") })]);
+    let ran = Arc::new(AtomicBool::new(false));
+    let effects = native("effects").runs_sharing(&ran, |ran, _| async move {
+        ran.store(true, Ordering::SeqCst);
+        done("x")
+    });
+    let tools = vec![tool("quick", |_| async { done("x") }), effects];
+    let dispatch = dispatch(&store, faulty.clone(), tools);
     let reply = dispatch.call(&mute(), plain_call("quick")).now_or_never();
     assert!(matches!(reply, Some(Ok(CallReply::Result(_)))), "in its first poll");
     assert!(!faulty.intercept.used.load(Ordering::SeqCst));
     assert_eq!(dispatch.load().runs, 0);
+    let refused = dispatch.call(&mute(), call("effects", true, Arc::new(NoClientChannel))).await;
+    assert!(matches!(refused, Err(Fault::Store(_))));
+    assert_eq!(dispatch.load().runs, 0, "the slot was given back");
+    assert!(!ran.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
@@ -41,21 +51,6 @@ async fn a_call_of_a_tool_that_is_being_compiled_waits_for_it() {
     assert!(!other.is_finished());
     dispatch.catalog().set_loading(Vec::new());
     assert!(matches!(other.await.expect("ends"), Err(Fault::UnknownTool(name)) if name == "other"));
-}
-
-#[tokio::test]
-async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
-    let (store, faulty) = faulty(u32::MAX);
-    let ran = Arc::new(AtomicBool::new(false));
-    let effects = native("effects").runs_sharing(&ran, |ran, _| async move {
-        ran.store(true, Ordering::SeqCst);
-        done("x")
-    });
-    let dispatch = dispatch(&store, faulty, vec![effects]);
-    let refused = dispatch.call(&mute(), call("effects", true, Arc::new(NoClientChannel))).await;
-    assert!(matches!(refused, Err(Fault::Store(_))));
-    assert_eq!(dispatch.load().runs, 0, "the slot was given back");
-    assert!(!ran.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
