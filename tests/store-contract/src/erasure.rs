@@ -12,10 +12,6 @@ use toolyard_task::store::{TaskQuestion, Total};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{AccessRequest, Owner, Task};
 
-fn by() -> By {
-    By::principal("operator", None)
-}
-
 fn token(name: &str) -> Owner {
     Owner::Subject { issuer: "token".into(), subject: name.into() }
 }
@@ -48,9 +44,9 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
 }
 
 async fn erase_all(store: &dyn Store, of: &DataOwner) -> Holdings {
-    let mut erased = Holdings::default();
+    let (mut erased, by) = (Holdings::default(), By::principal("operator", None));
     loop {
-        let batch = store.erase(of, &by()).await.expect("erases");
+        let batch = store.erase(of, &by).await.expect("erases");
         if batch.total() == 0 {
             return erased;
         }
@@ -66,9 +62,7 @@ pub async fn the_data_of_a_principal_is_erased_and_nothing_else(fixture: Fixture
     let long = "x".repeat(400);
     let mut left =
         ["ann", "anna", "an", "%", "a%", "_nn", "Ann", &long, &format!("{long}y")].map(token).to_vec();
-    left.push(Owner::Subject { issuer: "https://issuer.example".into(), subject: "ann".into() });
-    left.push(Owner::Local);
-    left.push(Owner::Session(session().id));
+    left.extend([crate::owner("ann"), Owner::Local, Owner::Session(session().id)]);
     for owner in &left {
         fill(&fixture, &*here, owner).await;
     }

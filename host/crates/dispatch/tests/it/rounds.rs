@@ -32,10 +32,8 @@ async fn round(
 
 /// The questions of a round.
 fn asked(reply: Result<CallReply, Fault>) -> InputRequired {
-    match reply {
-        Ok(CallReply::InputRequired(wanted)) => wanted,
-        other => panic!("{other:?}"),
-    }
+    let Ok(CallReply::InputRequired(wanted)) = reply else { panic!("{reply:?}") };
+    wanted
 }
 
 /// Whether the host has refused the state of a round.
