@@ -26,7 +26,7 @@ impl Place for TempDir {
     const IS_PLAIN: &'static str = "hex(substr(body, 1, 1)) <> '01'";
 
     async fn try_open(&self, keys: &[[u8; 32]]) -> Result<Arc<dyn Backend>, String> {
-        Ok(try_open(self.path(), keys).map_err(|error| error.to_string())?)
+        try_open(self.path(), keys).map(|store| store as Arc<dyn Backend>).map_err(|error| error.to_string())
     }
 
     async fn run(&self, sql: &str) {

@@ -60,7 +60,7 @@ fn listed(tool: &str, status: TaskStatus, updated_at: Timestamp) -> Summary {
     }
 }
 
-/// The text about these questions for a client without the tool that answers.
+/// A client without the tool that answers is not told to call it.
 fn assert_names_no_call(questions: &[OpenQuestion]) {
     let text = waiting_for_answer(ID, "deploy", questions, &ToolNames { answer: None, ..names() });
     assert!(!text.contains("task_answer") && !text.contains("call"), "{text}");

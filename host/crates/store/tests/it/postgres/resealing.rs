@@ -21,7 +21,7 @@ impl Place for Schema {
         let keys = Keyring::new(keys.iter().copied());
         let options = PostgresOptions { readers: 2, keys, ..PostgresOptions::default() };
         let opened = PostgresStore::open(self.place.clone(), options).await;
-        Ok(opened.map_err(|error| error.to_string())?)
+        opened.map(|store| store as Arc<dyn Backend>).map_err(|error| error.to_string())
     }
 
     async fn run(&self, sql: &str) {
