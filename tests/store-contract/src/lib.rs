@@ -321,7 +321,9 @@ macro_rules! contract_tests {
                 the_data_of_a_principal_is_erased_and_nothing_else, live_tasks_are_not_erased,
                 shared_names_are_erased_together_and_tasks_apart, an_erasure_is_in_the_log_with_its_counts
             }
-            clocks { times_and_places_hold_whatever_the_clock_does, a_clock_that_was_far_ahead_is_not_followed_for_ever }
+            clocks {
+                times_and_places_hold_whatever_the_clock_does, a_clock_that_was_far_ahead_is_not_followed_for_ever
+            }
             kept {
                 kept_bytes_are_counted_by_owner_and_in_all, the_tasks_that_ended_first_are_found,
                 only_what_has_ended_is_discarded_and_the_log_says_so

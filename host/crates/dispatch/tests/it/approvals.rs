@@ -148,9 +148,8 @@ async fn a_client_without_tasks_is_told_at_once_where_the_operator_decides() {
     let id = result["_meta"]["io.toolyard/task"]["taskId"].as_str().expect("an id").to_owned();
     assert!(text.contains(&format!("http://127.0.0.1:7422/q/{id}")), "{text}");
     assert!(text.contains("A model cannot approve it"), "{text}");
-    let arguments =
-        json!({"task_id": id, "key": "host:confirm", "action": "accept", "content": {"approve": true}});
-    let refused = plain(stage.call_with(&caller, "task_answer", arguments).await);
+    let yes = json!({"task_id": id, "key": "host:confirm", "action": "accept", "content": {"approve": true}});
+    let refused = plain(stage.call_with(&caller, "task_answer", yes).await);
     assert!(refused.contains("Only the user"), "{refused}");
     let waits = plain(stage.call_with(&caller, "task_wait", json!({"task_id": id, "seconds": 0})).await);
     assert!(waits.contains("approves or denies"), "{waits}");

@@ -124,8 +124,7 @@ pub async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go<P: Place>(pl
     assert_eq!(place.needed().await, 2);
     let (all, anew) = (MANY as u64 + 2, MANY as u64 + 1);
     let mut seen = Vec::new();
-    let done =
-        store.reseal(SealWith::Newest, &mut |so_far| seen.push(so_far)).await.expect("is encrypted again");
+    let done = store.reseal(SealWith::Newest, &mut |so_far| seen.push(so_far)).await.expect("is done");
     assert_eq!(done, ReencryptionReport { seen: all, written: anew, ..ReencryptionReport::default() });
     assert!(seen.is_sorted() && seen.last() == Some(&all), "{seen:?}");
     assert_eq!(place.needed().await, 1);
@@ -219,13 +218,13 @@ const DAMAGE: [(u32, &str, &str); 7] = [
     (
         0,
         "swapped chunks",
-        "{set} (SELECT kept.body FROM kept WHERE kept.task = journal_chunk.task AND kept.number = 1 - journal_chunk.number)
+        "{set} (SELECT body FROM kept WHERE kept.task = journal_chunk.task AND kept.number = 1 - journal_chunk.number)
          WHERE {mine} AND number < 2",
     ),
     (
         0,
         "a chunk of another task",
-        "{set} (SELECT kept.body FROM kept WHERE kept.task <> journal_chunk.task AND kept.number = journal_chunk.number)
+        "{set} (SELECT body FROM kept WHERE kept.task <> journal_chunk.task AND kept.number = journal_chunk.number)
          WHERE {mine} AND number = 2",
     ),
 ];
