@@ -160,6 +160,16 @@ impl Native {
         self.runs_with(move |_, context| body(context))
     }
 
+    /// The tool with this body, each of whose runs gets a clone of `shared`.
+    pub fn runs_sharing<S: Clone + Send + Sync + 'static, F: Future<Output = RunEnd> + Send + 'static>(
+        self,
+        shared: &S,
+        body: impl Fn(S, Arc<dyn RunContext>) -> F + Send + Sync + 'static,
+    ) -> Arc<dyn Tool> {
+        let shared = shared.clone();
+        self.runs(move |context| body(shared.clone(), context))
+    }
+
     /// The tool with this body, which also gets the arguments.
     pub fn runs_with<F: Future<Output = RunEnd> + Send + 'static>(
         self,

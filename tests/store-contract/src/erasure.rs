@@ -12,10 +12,6 @@ use toolyard_task::store::{TaskQuestion, Total};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{AccessRequest, Owner, Task};
 
-fn by() -> By {
-    By::principal("operator", None)
-}
-
 fn token(name: &str) -> Owner {
     Owner::Subject { issuer: "token".into(), subject: name.into() }
 }
@@ -41,17 +37,16 @@ async fn fill(fixture: &Fixture, store: &dyn Store, owner: &Owner) {
     finish(store, &gone, result()).await;
     fixture.clock.advance(TTL / 100);
     assert_eq!(remove(store, &[gone.id]).await, 1);
-    let ended =
-        created(store, Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) }).await;
-    finish(store, &ended, result()).await;
+    let ended = Task { session: Some(id), arguments: RawJson::of("secret"), ..task(owner) };
+    finish(store, &created(store, ended).await, result()).await;
     let grant = grant(owner, AccessRequest::host("https", "a.example", 443));
     store.give(grant, 1_000, Vec::new()).await.expect("answers").expect("is given");
 }
 
 async fn erase_all(store: &dyn Store, of: &DataOwner) -> Holdings {
-    let mut erased = Holdings::default();
+    let (mut erased, by) = (Holdings::default(), By::principal("operator", None));
     loop {
-        let batch = store.erase(of, &by()).await.expect("erases");
+        let batch = store.erase(of, &by).await.expect("erases");
         if batch.total() == 0 {
             return erased;
         }
@@ -67,16 +62,13 @@ pub async fn the_data_of_a_principal_is_erased_and_nothing_else(fixture: Fixture
     let long = "x".repeat(400);
     let mut left =
         ["ann", "anna", "an", "%", "a%", "_nn", "Ann", &long, &format!("{long}y")].map(token).to_vec();
-    left.push(Owner::Subject { issuer: "https://issuer.example".into(), subject: "ann".into() });
-    left.push(Owner::Local);
-    left.push(Owner::Session(session().id));
+    left.extend([crate::owner("ann"), Owner::Local, Owner::Session(session().id)]);
     for owner in &left {
         fill(&fixture, &*here, owner).await;
     }
     // More than one transaction takes.
     for _ in 0..100 {
-        let more = created(&*here, task(&left[0])).await;
-        finish(&*here, &more, result()).await;
+        finish(&*here, &created(&*here, task(&left[0])).await, result()).await;
     }
     let mut expected = Holdings { tasks: 101, runs: 102, ..ONE_OF_EACH };
     while !left.is_empty() {

@@ -31,8 +31,7 @@ pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
 /// Dead hosts are listed until they are forgotten, which happens only when they have no tasks left;
 /// live hosts are neither listed nor forgotten.
 pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
-    let here = (fixture.open)();
-    let there = (fixture.open)();
+    let (here, there) = ((fixture.open)(), (fixture.open)());
     assert_eq!(here.store.dead().await.expect("answers"), [], "no host is registered");
     here.store.register().await.expect("registers");
     let other = there.store.register().await.expect("registers").incarnation;

@@ -1,8 +1,8 @@
 //! Journals of tasks that resume, parked tasks, and the components of journals.
 
 use crate::{
-    Fixture, START, TTL, applied, change, created, finish, in_lanes, owner, question, read, remove, result,
-    task,
+    Fixture, START, TTL, applied, change, claimed, created, finish, in_lanes, owner, question, read, remove,
+    result, task,
 };
 use std::sync::Arc;
 use toolyard_journal::{ChunkWriter, Entry};
@@ -119,13 +119,9 @@ pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
     let store = fixture.store();
     let one = |number| [chunk(number, 30)];
     let made = created(&*store, recorded(&owner("a"), FENCE)).await;
-    let others = [
-        Fence { incarnation: Incarnation(2), attempt: 1 },
-        Fence { incarnation: Incarnation(1), attempt: 2 },
-        Fence { incarnation: Incarnation::NOBODY, attempt: 1 },
-        Fence { incarnation: Incarnation::NOBODY, attempt: 0 },
-    ];
-    for other in others {
+    let nobody = Incarnation::NOBODY;
+    for (incarnation, attempt) in [(Incarnation(2), 1), (Incarnation(1), 2), (nobody, 1), (nobody, 0)] {
+        let other = Fence { incarnation, attempt };
         assert_eq!(append(&*store, made.id, other, 0, &one(0)).await, Appended::Fenced);
         let restart = store.write_chunks(made.id, other, 0, one(0).to_vec(), ChunkWrite::Replace).await;
         assert_eq!(restart.expect("answers"), Appended::Fenced);
@@ -134,13 +130,7 @@ pub async fn only_the_run_of_a_task_appends(fixture: Fixture) {
     // Changes that leave the fence where it is.
     applied(&*store, made.id, Event::Said { fence: FENCE, message: "half way".into() }).await;
     assert_eq!(append(&*store, made.id, FENCE, 1, &one(1)).await, Appended::Done);
-    let claimed = Event::Claimed {
-        from: FENCE.incarnation,
-        by: Incarnation(2),
-        digest: Digest("cd".repeat(32)),
-        reached: 2,
-    };
-    let claimed = applied(&*store, made.id, claimed).await;
+    let claimed = applied(&*store, made.id, claimed(FENCE.incarnation, Incarnation(2), 2)).await;
     assert_eq!(claimed.digest, made.digest, "the component stays");
     // Neither what is new nor a repetition.
     for at in [1, 2] {
@@ -298,23 +288,18 @@ async fn race(hosts: [Arc<dyn Store>; 2], salt: u32) -> usize {
     let of_before = [chunk(1, 24)];
     let late = append(&*hosts[1], made.id, FENCE, 0, &of_before);
     // Neither host always comes first.
-    let ((first, mine), (second, theirs), late) = if salt.is_multiple_of(2) {
-        tokio::join!(takes(0), takes(1), late)
-    } else {
-        let (theirs, mine, late) = tokio::join!(takes(1), takes(0), late);
-        (mine, theirs, late)
-    };
+    let (one, other) = if salt.is_multiple_of(2) { (0, 1) } else { (1, 0) };
+    let ((first, mine), (second, theirs), late) = tokio::join!(takes(one), takes(other), late);
     assert_eq!(late, Appended::Fenced, "its run had given it up");
-    let second_won = match (&first, &second) {
-        (Ok(_), Err(Refusal::NotParked)) => false,
-        (Err(Refusal::NotParked), Ok(_)) => true,
-        other => panic!("not exactly one won: {other:?}"),
+    let (winner, answers) = match (&first, &second) {
+        (Ok(_), Err(Refusal::NotParked)) => (one, [mine, theirs]),
+        (Err(Refusal::NotParked), Ok(_)) => (other, [theirs, mine]),
+        neither => panic!("not exactly one won: {neither:?}"),
     };
-    let answers = if second_won { [theirs, mine] } else { [mine, theirs] };
     assert_eq!(answers, [Appended::Done, Appended::Fenced]);
     let chunks = all(&*hosts[0], made.id, 0).await;
-    assert_eq!(chunks, [chunk(if second_won { 3 } else { 2 }, 24)]);
-    usize::from(second_won)
+    assert_eq!(chunks, [chunk(if winner == 1 { 3 } else { 2 }, 24)]);
+    winner
 }
 
 /// However many chunks there are, a reader gets them in pieces of bounded length.
@@ -388,11 +373,9 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
         let made = created(&*store, Task { ttl_ms, ..recorded(&owner(name), FENCE) }).await;
         applied(&*store, made.id, parked(FENCE, wake)).await.id
     };
-    let [a3, a1, a2] = [
-        park("a", Some(START + 30)).await,
-        park("a", Some(START + 10)).await,
-        park("a", Some(START + 20)).await,
-    ];
+    let a3 = park("a", Some(START + 30)).await;
+    let a1 = park("a", Some(START + 10)).await;
+    let a2 = park("a", Some(START + 20)).await;
     let b1 = park("b", Some(START + 25)).await;
     let now = START + 60_000;
     let later = park("c", Some(now + 10 * 60_000)).await;
@@ -414,8 +397,8 @@ pub async fn due_parked_tasks_are_named_in_turns(fixture: Fixture) {
     applied(&*store, b1, Event::Cancelled { message: "stop".into() }).await;
     assert_eq!(wakeable(9).await, [a2, a3]);
     assert_eq!(total(&*store, Total::Parked).await, 4, "a2, a3, later and asking");
-    applied(&*store, asking.id, Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) })
-        .await;
+    let answered = Event::Answered { key: "q".into(), answer: Ok(RawJson::empty_object()) };
+    applied(&*store, asking.id, answered).await;
     assert_eq!(asks("d").await, []);
     assert_eq!(wakeable(9).await, [a2, asking.id, a3]);
     let woken = applied(&*store, a2, Event::Woken { by: Incarnation(4) }).await;
@@ -452,15 +435,14 @@ pub async fn nobody_is_no_host(fixture: Fixture) {
         made.push(applied(&*store, task.id, parked(fence, Some(START))).await);
     }
     assert_eq!(store.dead().await.expect("answers"), []);
-    assert_eq!(store.select(TaskQuestion::HeldBy(me), 1_000).await.expect("answers"), []);
-    assert_eq!(store.select(TaskQuestion::HeldBy(Incarnation::NOBODY), 1_000).await.expect("answers"), []);
+    let held = async |by| store.select(TaskQuestion::HeldBy(by), 1_000).await.expect("answers");
+    assert_eq!((held(me).await, held(Incarnation::NOBODY).await), (vec![], vec![]));
     store.forget(Incarnation::NOBODY).await.expect("does nothing");
     // Beside a task that a host has left.
     let gone = Fence { incarnation: Incarnation(4_711), attempt: 1 };
     let left = created(&*store, Task { fence: gone, ..task(&owner("a")) }).await;
     assert_eq!(store.dead().await.expect("answers"), [gone.incarnation]);
-    let held = store.select(TaskQuestion::HeldBy(gone.incarnation), 1_000).await.expect("answers");
-    assert_eq!(held, [left.id]);
+    assert_eq!(held(gone.incarnation).await, [left.id]);
     for task in made {
         assert_eq!(read(&*store, task.id).await, task);
     }

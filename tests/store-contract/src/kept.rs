@@ -4,6 +4,7 @@ use crate::audit::waiting;
 use crate::{Fixture, TTL, applied, created, finish, owner, remove, result, task};
 use toolyard_task::audit::Entry;
 use toolyard_task::store::{Removable, Total};
+use toolyard_task::task::Summary;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
 
@@ -60,10 +61,8 @@ pub async fn the_tasks_that_ended_first_are_found(fixture: Fixture) {
     applied(&*store, made[1].id, Event::Cancelled { message: "by the test".into() }).await;
     let found = async |limit| -> Vec<TaskId> {
         let found = store.ended_first(&a, limit).await.expect("answers");
-        assert!(
-            found.iter().all(|(task, bytes)| task.owner == a && (1_000..4_000).contains(bytes)),
-            "{found:?}"
-        );
+        let fits = |(task, bytes): &(Summary, u64)| task.owner == a && (1_000..4_000).contains(bytes);
+        assert!(found.iter().all(fits), "{found:?}");
         found.into_iter().map(|(task, _)| task.id).collect()
     };
     assert_eq!(found(9).await, [made[3].id, made[0].id, made[1].id]);
@@ -80,9 +79,8 @@ pub async fn only_what_has_ended_is_discarded_and_the_log_says_so(fixture: Fixtu
     let (summary, _) = store.ended_first(&a, 1).await.expect("answers").remove(0);
     let entry = Entry::discarded(&summary, "tasks.kept-bytes");
     let of = |id| (id, vec![entry.clone()]);
-    let discarded =
-        store.remove(vec![of(ended.id), of(live.id), of(TaskId(crate::random()))], Removable::Ended).await;
-    assert_eq!(discarded.expect("answers"), 1);
+    let tasks = [ended.id, live.id, TaskId(crate::random())].map(of).to_vec();
+    assert_eq!(store.remove(tasks, Removable::Ended).await.expect("answers"), 1);
     assert!(store.read(ended.id, None).await.expect("reads").is_none());
     assert!(store.read(live.id, None).await.expect("reads").is_some());
     assert_eq!(store.remove(vec![of(ended.id)], Removable::Ended).await.expect("answers"), 0);

@@ -217,6 +217,11 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
     }
 }
 
+/// Another host takes a task over, with another component.
+pub fn claimed(from: Incarnation, by: Incarnation, reached: u64) -> Event {
+    Event::Claimed { from, by, digest: Digest("cd".repeat(32)), reached }
+}
+
 /// As [`change`], of a task that is there and allows it.
 pub async fn applied(store: &dyn Store, id: TaskId, event: Event) -> Task {
     change(store, id, &event).await.expect("is there").expect("applies")
@@ -282,17 +287,15 @@ macro_rules! contract_tests {
     ($fixture:expr) => {
         $crate::contract_tests! { $fixture;
             tasks {
-                a_created_task_is_kept_to_the_letter,
-                a_commit_needs_the_version_before, every_outcome_is_kept_to_the_letter,
-                a_quota_holds_under_concurrency,
+                a_created_task_is_kept_to_the_letter, a_commit_needs_the_version_before,
+                every_outcome_is_kept_to_the_letter, a_quota_holds_under_concurrency,
                 a_quota_counts_live_tasks_of_all_hosts, due_tasks_come_longest_due_first,
                 only_what_is_gone_is_removed, t_40_a_read_finds_the_owners_task_and_nobody_elses
             }
             searching {
-                f_5_f_6_f_7_each_filter_finds_what_it_takes_of_its_owner_in_every_order,
+                f_5_f_6_f_7_each_filter_finds_what_it_takes_of_its_owner_in_every_order, gone_tasks_are_not_found,
                 the_operator_finds_the_tasks_of_all_owners_by_creation, f_6_pages_are_stable_while_tasks_change,
-                f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
-                gone_tasks_are_not_found
+                f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing
             }
             sessions {
                 a_session_is_kept_and_closed, the_settings_of_a_client_are_stored_and_nothing_else,
@@ -305,25 +308,21 @@ macro_rules! contract_tests {
                 a_change_is_hinted_at_to_other_hosts, feeds_end_with_their_host
             }
             grants {
-                a_grant_is_found_for_exactly_what_it_was_given,
-                a_later_verdict_replaces_an_earlier_one,
-                t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else,
-                grants_are_listed_by_time_and_id, the_oldest_grants_of_an_owner_give_way,
-                a_session_takes_its_grants_along
+                a_grant_is_found_for_exactly_what_it_was_given, a_later_verdict_replaces_an_earlier_one,
+                t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else, grants_are_listed_by_time_and_id,
+                the_oldest_grants_of_an_owner_give_way, a_session_takes_its_grants_along
             }
             audit {
-                t_43_an_entry_is_there_if_and_only_if_its_change_is,
+                t_43_an_entry_is_there_if_and_only_if_its_change_is, the_oldest_entries_give_way_and_are_counted,
                 t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported,
-                t_43_of_changes_that_race_each_is_written_once,
-                the_oldest_entries_give_way_and_are_counted
+                t_43_of_changes_that_race_each_is_written_once
             }
             erasure {
-                the_data_of_a_principal_is_erased_and_nothing_else,
-                shared_names_are_erased_together_and_tasks_apart, live_tasks_are_not_erased, an_erasure_is_in_the_log_with_its_counts
+                the_data_of_a_principal_is_erased_and_nothing_else, live_tasks_are_not_erased,
+                shared_names_are_erased_together_and_tasks_apart, an_erasure_is_in_the_log_with_its_counts
             }
             clocks {
-                times_and_places_hold_whatever_the_clock_does,
-                a_clock_that_was_far_ahead_is_not_followed_for_ever
+                times_and_places_hold_whatever_the_clock_does, a_clock_that_was_far_ahead_is_not_followed_for_ever
             }
             kept {
                 kept_bytes_are_counted_by_owner_and_in_all, the_tasks_that_ended_first_are_found,
@@ -331,22 +330,17 @@ macro_rules! contract_tests {
             }
             journal {
                 chunks_have_dense_numbers, only_the_run_of_a_task_appends, the_last_chunks_come_with_the_end,
-                a_journal_restarts_and_its_numbers_go_on, a_journal_goes_with_its_task,
+                a_journal_restarts_and_its_numbers_go_on, a_journal_goes_with_its_task, nobody_is_no_host,
                 a_journal_is_dropped_when_nothing_needs_it, one_host_wakes_a_parked_task_and_appends,
-                a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns, parked_tasks_have_a_quota_of_their_own,
-                nobody_is_no_host, components_stay_while_they_are_needed
+                a_long_journal_is_read_in_pieces, due_parked_tasks_are_named_in_turns,
+                parked_tasks_have_a_quota_of_their_own, components_stay_while_they_are_needed
             }
             timeline {
-                lifecycle_events_come_with_their_changes, events_of_a_run_come_in_their_order,
-                events_of_a_silent_store_are_written_soon, a_second_attempt_has_its_own_record,
-                a_parked_attempt_is_not_lost,
-                a_long_timeline_keeps_its_beginning_and_its_end,
-                events_go_with_their_task_and_records_stay
+                lifecycle_events_come_with_their_changes, events_of_a_run_come_soon_and_in_their_order,
+                a_second_attempt_has_its_own_record, a_parked_attempt_is_not_lost,
+                a_long_timeline_keeps_its_beginning_and_its_end, events_go_with_their_task_and_records_stay
             }
-            races {
-                one_end_and_it_is_the_acknowledged_one,
-                one_decision_about_an_approval
-            }
+            races { one_end_and_it_is_the_acknowledged_one, one_decision_about_an_approval }
         }
     };
     ($fixture:expr; $($topic:ident { $($promise:ident),* })*) => {

@@ -89,6 +89,7 @@ fn filters(made: &[Task]) -> Vec<(usize, Filter)> {
     let tool = |name: &str| Some(name.to_owned());
     let (created, updated) = (made[10].created_at.0, made[14].updated_at.0);
     let (early, wide) = (window(START + 9, START + 60), window(START - 1, i64::MAX));
+    let late = window(START + 1_010, START + 1_060);
     let unknown = Some([task(&owner("a")).id, made[0].id].into());
     // A state may be named twice.
     let ended = || Some(vec![Failed, Completed, Failed]);
@@ -113,15 +114,7 @@ fn filters(made: &[Task]) -> Vec<(usize, Filter)> {
         (12, Filter { updated: Window { after: Some(Timestamp(START + 1_039)), before: None }, ..any() }),
         // Several criteria.
         (12, Filter { created: early, updated: window(START + 1_009, i64::MAX), ..any() }),
-        (
-            5,
-            Filter {
-                created: early,
-                updated: window(START + 1_010, START + 1_060),
-                statuses: ended(),
-                ..any()
-            },
-        ),
+        (5, Filter { created: early, updated: late, statuses: ended(), ..any() }),
         (2, Filter { created: early, statuses: Some(vec![Failed, Cancelled]), tool: tool("count"), ..any() }),
         (10, Filter { created: wide, updated: wide, tool: tool("count"), ..any() }),
         (3, Filter { ids: Some(ids(&made[1..10])), tool: tool("count"), ..any() }),
@@ -240,16 +233,15 @@ pub async fn f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing(
     }
     let latest = made[5].updated_at;
     let page = store.search(&first(Filter::default(), BY_CHANGE, 2)).await.expect("searches");
-    let at =
-        |number: usize| Position { at: made[number].updated_at, id: made[number].id, until: Some(latest) };
-    assert_eq!(page.next, Some(at(1)));
+    let after = |task: &Task| Some(Position { at: task.updated_at, id: task.id, until: Some(latest) });
+    assert_eq!(page.next, after(&made[1]));
     let said = Event::Said { fence: made[3].fence, message: "busy".into() };
     applied(&*store, made[3].id, said).await;
     let rest = Search { after: page.next, ..first(Filter::default(), BY_CHANGE, 2) };
     let page = store.search(&rest).await.expect("searches");
     let listed: Vec<TaskId> = page.tasks.iter().map(|task| task.id).collect();
     assert_eq!(listed, [made[2].id, made[4].id], "what changed is left to a new listing");
-    assert_eq!(page.next, Some(at(4)));
+    assert_eq!(page.next, after(&made[4]));
     let rest = Search { after: page.next, ..rest };
     let page = store.search(&rest).await.expect("searches");
     assert_eq!(page.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [made[5].id]);

@@ -75,10 +75,8 @@ pub async fn the_session_longest_unseen_gives_way(fixture: Fixture) {
     let live = created(&*store, works_for(&opened[1])).await;
     fixture.clock.advance(10);
     store.open(session(), 4).await.expect("opens");
-    assert!(there(0).await, "was seen lately");
-    assert!(there(1).await, "has a live task");
-    assert!(!there(2).await, "was longest unseen");
-    assert!(there(3).await);
+    // The first was seen lately, the second has a live task, and the third was longest unseen.
+    assert_eq!([there(0).await, there(1).await, there(2).await, there(3).await], [true, true, false, true]);
     finish(&*store, &live, result()).await;
     let last = store.open(session(), 2).await.expect("opens").id;
     assert!(!there(1).await, "has no live task any more");

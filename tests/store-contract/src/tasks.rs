@@ -15,16 +15,15 @@ pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
     let long = format!("{{ \"long\" : \"{}\" }}", "\u{e4}\\u0000".repeat(100_000));
     for arguments in ["{}", r#"{ "a":1.0 , "a" : 1e2 }"#, &long] {
         for started_at in [None, Some(Timestamp(1))] {
-            let given =
-                Task { arguments: RawJson::trusted(arguments.to_owned()), started_at, ..task(&owner("a")) };
+            let arguments = RawJson::trusted(arguments.to_owned());
+            let given = Task { arguments, started_at, ..task(&owner("a")) };
             let stored = created(&*store, given.clone()).await;
             let now = Timestamp(START);
             let expected =
                 Task { created_at: now, updated_at: now, started_at: started_at.map(|_| now), ..given };
             assert_eq!(stored, expected);
             let read = store.read(expected.id, None).await.expect("reads").expect("is there");
-            assert_eq!(read.task, expected);
-            assert_eq!(read.now, now);
+            assert_eq!((&read.task, read.now), (&expected, now));
             let second = Task { id: expected.id, tool: "other".into(), ..task(&owner("b")) };
             let refused = store.create(second, AMPLE, Records::default()).await;
             assert!(matches!(refused, Err(CreateError::Store(StoreError::Corrupt(_)))), "{refused:?}");
@@ -114,8 +113,7 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
         let ended = tokio::time::timeout(BOUND, creations.join_all()).await.expect("in time");
         for refused in ended.iter().filter_map(|ended| ended.as_ref().err()) {
             let CreateError::Full { scope, limit } = refused else { panic!("{refused:?}") };
-            assert_eq!(*scope, expected);
-            assert_eq!(*limit, limit_of);
+            assert_eq!((*scope, *limit), (expected, limit_of));
         }
         // The second round finds ten, and adds ten.
         assert_eq!(ended.iter().filter(|ended| ended.is_ok()).count(), 10);
@@ -134,15 +132,13 @@ pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     };
     let first = here.create(task(&owner("a")), quota, Records::default()).await.expect("first");
     there.create(task(&owner("a")), quota, Records::default()).await.expect("second");
-    assert_eq!(full(&here, "a").await, QuotaScope::Owner);
-    assert_eq!(full(&there, "a").await, QuotaScope::Owner);
+    assert_eq!((full(&here, "a").await, full(&there, "a").await), (QuotaScope::Owner, QuotaScope::Owner));
     here.create(task(&owner("b")), quota, Records::default()).await.expect("of another");
     assert_eq!(full(&there, "c").await, QuotaScope::Store);
     finish(&*there, &first, Outcome::Cancelled).await;
     here.create(task(&owner("a")), quota, Records::default()).await.expect("there is room again");
-    assert_eq!(full(&there, "a").await, QuotaScope::Owner);
     // The narrower quota is checked first: the owner's.
-    assert_eq!(full(&here, "a").await, QuotaScope::Owner);
+    assert_eq!((full(&there, "a").await, full(&here, "a").await), (QuotaScope::Owner, QuotaScope::Owner));
     assert_eq!(full(&here, "b").await, QuotaScope::Store);
 }
 

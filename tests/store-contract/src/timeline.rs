@@ -1,6 +1,8 @@
 //! Timelines of tasks.
 
-use crate::{Fixture, ManualClock, TTL, applied, created, eventually, finish, owner, remove, result, task};
+use crate::{
+    Fixture, ManualClock, TTL, applied, claimed, created, eventually, finish, owner, remove, result, task,
+};
 use std::time::Duration;
 use toolyard_store::Store;
 use toolyard_task::store::{CommitStatus, Records};
@@ -11,7 +13,7 @@ use toolyard_task::timeline::EventKind::{
 use toolyard_task::timeline::{EventKind, LOST, LeftOut, NewEvent, Timeline, TimelineBounds, TimelineEvent};
 use toolyard_task::tool::RunUsage;
 use toolyard_task::wire::{LogLevel, RawJson};
-use toolyard_task::{Digest, Event, Incarnation, Task, TaskId};
+use toolyard_task::{Event, Incarnation, Task, TaskId};
 
 /// The whole timeline of a task.
 pub async fn timeline(store: &dyn Store, id: TaskId) -> Timeline {
@@ -60,16 +62,19 @@ pub async fn lifecycle_events_come_with_their_changes(fixture: Fixture) {
     assert!(run.bytes > 0);
 }
 
-/// Events that wait come before the change that follows them, and pages show each once.
-pub async fn events_of_a_run_come_in_their_order(fixture: Fixture) {
+/// Events are written soon, although nothing else is. Those that wait come before the change that follows them, and
+/// pages show each once.
+pub async fn events_of_a_run_come_soon_and_in_their_order(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, task(&owner("a"))).await;
-    for number in 0..5 {
+    store.append(made.id, log("line 0"));
+    let there = async || kinds(&*store, made.id).await.last() == Some(&Log);
+    eventually("the event to be written", there).await;
+    for number in 1..5 {
         store.append(made.id, log(&format!("line {number}")));
     }
-    let used =
-        RunUsage { cpu: Duration::from_micros(1_234), wall: Duration::from_millis(9), memory: Some(65_536) };
-    store.append_usage(made.id, 1, used);
+    let (cpu, wall) = (Duration::from_micros(1_234), Duration::from_millis(9));
+    store.append_usage(made.id, 1, RunUsage { cpu, wall, memory: Some(65_536) });
     let unknown = task(&owner("a")).id;
     store.append(unknown, log("of no task"));
     finish(&*store, &made, result()).await;
@@ -93,28 +98,14 @@ pub async fn events_of_a_run_come_in_their_order(fixture: Fixture) {
     assert_eq!(found, whole.events);
 }
 
-/// Events are written soon, although nothing else is.
-pub async fn events_of_a_silent_store_are_written_soon(fixture: Fixture) {
-    let store = fixture.store();
-    let made = created(&*store, task(&owner("a"))).await;
-    store.append(made.id, log("alone"));
-    let there = async || kinds(&*store, made.id).await.last() == Some(&Log);
-    eventually("the event to be written", there).await;
-}
-
 /// The attempt of a host that is gone is lost, and the next one has its own record.
 pub async fn a_second_attempt_has_its_own_record(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, Task { rerun: true, ..task(&owner("a")) }).await;
     started(&*store, &made).await;
     fixture.clock.advance(7);
-    let claimed = Event::Claimed {
-        from: made.fence.incarnation,
-        by: Incarnation(made.fence.incarnation.0 + 1),
-        digest: Digest("cd".repeat(32)),
-        reached: 0,
-    };
-    let second = applied(&*store, made.id, claimed).await;
+    let from = made.fence.incarnation;
+    let second = applied(&*store, made.id, claimed(from, Incarnation(from.0 + 1), 0)).await;
     assert_eq!(second.fence.attempt, 2);
     let begun = started(&*store, &second).await;
     store.append(made.id, NewEvent { attempt: 2, ..log("again") });
@@ -125,9 +116,8 @@ pub async fn a_second_attempt_has_its_own_record(fixture: Fixture) {
     assert_eq!((next.attempt, next.outcome.as_deref()), (2, Some("completed")));
     assert_eq!((next.incarnation, &next.digest), (second.fence.incarnation, &second.digest));
     assert_eq!(next.created, second.updated_at);
-    let of_second: Vec<_> =
-        events.iter().filter(|event| event.attempt == 2).map(|event| event.kind).collect();
-    assert_eq!(of_second, [Claimed, Started, Log, Ended]);
+    let of_second = events.iter().filter(|event| event.attempt == 2).map(|event| event.kind);
+    assert_eq!(of_second.collect::<Vec<_>>(), [Claimed, Started, Log, Ended]);
 }
 
 /// The first quarter of a long timeline stays, and the newest events; the gap says how many are missing.
@@ -218,7 +208,6 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     let store = fixture.store();
     let made = created(&*store, Task { resume: Some(Resume::default()), ..task(&owner("a")) }).await;
     let begun = started(&*store, &made).await;
-    let begun_first = begun.started_at;
     fixture.clock.advance(5);
     let parked = Event::Parked { fence: begun.fence, wake: None, reached: 1 };
     applied(&*store, made.id, parked).await;
@@ -229,13 +218,12 @@ pub async fn a_parked_attempt_is_not_lost(fixture: Fixture) {
     applied(&*store, made.id, lasting).await;
     finish(&*store, &woken, result()).await;
     let kept = timeline(&*store, made.id).await;
-    let runs: Vec<_> =
-        kept.runs.iter().map(|run| (run.attempt, run.incarnation, run.outcome.as_deref())).collect();
+    let runs = kept.runs.iter().map(|run| (run.attempt, run.incarnation, run.outcome.as_deref()));
     let first = (1, made.fence.incarnation, Some("parked"));
-    assert_eq!(runs, [first, (2, by, Some("completed"))]);
+    assert_eq!(runs.collect::<Vec<_>>(), [first, (2, by, Some("completed"))]);
     // Clients do not see these changes, so the task has other times.
     let (left, taken) = (made.created_at.plus(5), made.created_at.plus(12));
-    assert_eq!((kept.runs[0].started, kept.runs[0].ended), (begun_first, Some(left)));
+    assert_eq!((kept.runs[0].started, kept.runs[0].ended), (begun.started_at, Some(left)));
     assert_eq!((kept.runs[1].created, kept.events[3].at, kept.events[4].at), (taken, left, taken));
     let expected = [Created, Queued, Started, Parked, Woken, Started, Unresumable, Ended];
     assert_eq!(kinds(&*store, made.id).await, expected);

@@ -160,10 +160,8 @@ mod tests {
         let mut in_second = |second: i64, count: u64| {
             let admit = |number: u64| refusals.admit(Timestamp(second * 1_000 + number as i64 % 1_000));
             let got: Vec<_> = (0..count).map(admit).collect();
-            (
-                got.iter().filter(|(admitted, _)| *admitted).count() as u64,
-                got.iter().map(|(_, left)| left).sum(),
-            )
+            let admitted = got.iter().filter(|(admitted, _)| *admitted).count() as u64;
+            (admitted, got.iter().map(|(_, left)| left).sum())
         };
         assert_eq!(in_second(7, 3), (3, 0_u64));
         assert_eq!(in_second(8, MAX_REFUSALS_PER_SECOND + 25), (MAX_REFUSALS_PER_SECOND, 0));

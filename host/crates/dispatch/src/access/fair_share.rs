@@ -57,14 +57,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_names_a_principal_counts() {
+    fn the_first_that_names_a_principal_counts_and_what_is_wrong_is_named() {
         let weights = Weights::new(&[spec(&["local"], 4), spec(&["*"], 2)]).expect("valid");
         assert_eq!((weights.of(&Principal::Local), weights.of(&Principal::Anonymous)), (4, 2));
         assert_eq!(Weights::default().of(&Principal::Local), 1);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
         let wrong = |specs: &[WeightSpec]| Weights::new(specs).expect_err("wrong");
         assert!(wrong(&[spec(&["local"], 0)]).starts_with("weights[0].weight: expected a number from 1"));
         assert!(wrong(&[spec(&["local"], 2), spec(&["bob"], 2)]).starts_with("weights[1].principals: `bob`"));

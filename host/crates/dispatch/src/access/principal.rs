@@ -167,12 +167,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_6_no_two_principals_are_written_alike() {
-        let shown = [
-            Principal::Anonymous.to_string(),
-            Principal::Local.to_string(),
-            subject("https://a.example", "local").to_string(),
-            subject(Subject::TOKENS, "local").to_string(),
-        ];
+        let subjects = ["https://a.example", Subject::TOKENS].map(|issuer| subject(issuer, "local"));
+        let shown = [Principal::Anonymous, Principal::Local].into_iter().chain(subjects);
+        let shown: Vec<_> = shown.map(|principal| principal.to_string()).collect();
         assert_eq!(shown, ["anonymous", "local", "https://a.example#local", "token:local"]);
     }
 }

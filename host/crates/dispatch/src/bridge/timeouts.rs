@@ -96,10 +96,8 @@ mod tests {
         let times = (Duration::from_secs(45), Duration::from_secs(50));
         let terms = BridgeTerms { after: times.0, wait: times.1, keeps_on_disconnect: false, name_hash };
         let limited = timeouts.limit(terms, &RateKey::Local);
-        assert_eq!(
-            limited.wait,
-            limited.after.max(if limited.after < times.0 { limited.after } else { times.1 })
-        );
+        let wait = if limited.after < times.0 { limited.after } else { times.1 };
+        assert_eq!(limited.wait, limited.after.max(wait));
         u64::try_from(limited.after.as_millis()).expect("small")
     }
 

@@ -1,30 +1,36 @@
 //! The application over the memory store, with tools written in Rust: properties that must hold
 //! whatever the engine, the store and the client do.
 
+use crate::bridge::stage::Work;
 use crate::kit::prelude::*;
 use std::sync::atomic::AtomicBool;
 use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_task::Catalog;
 use toolyard_task::wire::Progress;
 
-fn simple(tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
-    let store = memory();
-    dispatch(&store, store.clone(), tools)
-}
-
 #[tokio::test]
-async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
+async fn t_16_an_inline_call_touches_no_store_and_what_cannot_be_stored_is_refused_and_does_not_run() {
     let (store, faulty) = faulty(u32::MAX);
-    let dispatch = dispatch(&store, faulty.clone(), vec![tool("quick", |_| async { done("x") })]);
+    let ran = Arc::new(AtomicBool::new(false));
+    let effects = native("effects").runs_sharing(&ran, |ran, _| async move {
+        ran.store(true, Ordering::SeqCst);
+        done("x")
+    });
+    let tools = vec![tool("quick", |_| async { done("x") }), effects];
+    let dispatch = dispatch(&store, faulty.clone(), tools);
     let reply = dispatch.call(&mute(), plain_call("quick")).now_or_never();
     assert!(matches!(reply, Some(Ok(CallReply::Result(_)))), "in its first poll");
     assert!(!faulty.intercept.used.load(Ordering::SeqCst));
     assert_eq!(dispatch.load().runs, 0);
+    let refused = dispatch.call(&mute(), call("effects", true, Arc::new(NoClientChannel))).await;
+    assert!(matches!(refused, Err(Fault::Store(_))));
+    assert_eq!(dispatch.load().runs, 0, "the slot was given back");
+    assert!(!ran.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
 async fn a_call_of_a_tool_that_is_being_compiled_waits_for_it() {
-    let dispatch = simple(vec![tool("quick", |_| async { done("x") })]);
+    let dispatch = in_memory(vec![tool("quick", |_| async { done("x") })]);
     let begin = |name: &'static str, task: bool| {
         let dispatch = dispatch.clone();
         tokio::spawn(async move { dispatch.call(&mute(), call(name, task, Arc::new(NoClientChannel))).await })
@@ -48,24 +54,8 @@ async fn a_call_of_a_tool_that_is_being_compiled_waits_for_it() {
 }
 
 #[tokio::test]
-async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
-    let (store, faulty) = faulty(u32::MAX);
-    let ran = Arc::new(AtomicBool::new(false));
-    let sign = ran.clone();
-    let effects = tool("effects", move |_| {
-        sign.store(true, Ordering::SeqCst);
-        async { done("x") }
-    });
-    let dispatch = dispatch(&store, faulty, vec![effects]);
-    let refused = dispatch.call(&mute(), call("effects", true, Arc::new(NoClientChannel))).await;
-    assert!(matches!(refused, Err(Fault::Store(_))));
-    assert_eq!(dispatch.load().runs, 0, "the slot was given back");
-    assert!(!ran.load(Ordering::SeqCst));
-}
-
-#[tokio::test]
 async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
-    let dispatch = simple(vec![tool("panics", |_| async { panic!("a fault of the engine") })]);
+    let dispatch = in_memory(vec![tool("panics", |_| async { panic!("a fault of the engine") })]);
     let reply = dispatch.call(&mute(), plain_call("panics")).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create_alone(&dispatch, &mute(), "panics").await;
@@ -77,20 +67,14 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
 
 #[tokio::test]
 async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
-    let dropped = Arc::new(AtomicU32::new(0));
-    let count = dropped.clone();
-    let dispatch = simple(vec![tool("waits", move |_| {
-        let counted = Counted(count.clone());
-        async move {
-            let _counted = counted;
-            std::future::pending().await
-        }
-    })]);
+    let work = Work::default();
+    let dispatch = in_memory(vec![work.tool("waits")]);
     let id = create_alone(&dispatch, &mute(), "waits").await;
     let tasks = tasks_of(&dispatch).await;
+    work.begun().await;
     let cancelled = tasks.cancel_task(&mute(), &id).await.expect("is live");
     assert_eq!(cancelled.status(), TaskStatus::Cancelled);
-    eventually("the run to be dropped", || dropped.load(Ordering::SeqCst) == 1).await;
+    eventually("the run to be dropped", || work.dropped() == 1).await;
     eventually("the slot to be free", || dispatch.load().runs == 0).await;
     assert!(matches!(tasks.cancel_task(&mute(), &id).await, Err(Fault::AlreadyOver(_))));
 }
@@ -106,7 +90,7 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
         }
         done("x")
     });
-    let dispatch = simple(vec![chatters]);
+    let dispatch = in_memory(vec![chatters]);
     let client = Client::default();
     dispatch.call(&mute(), call("chatters", false, Arc::new(client.clone()))).await.expect("a result");
     let heard = client.heard();
@@ -117,12 +101,11 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
 
 #[tokio::test]
 async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
-    let dispatch =
-        simple(vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })]);
+    let tools = vec![tool("waits", |_| std::future::pending()), tool("quick", |_| async { done("x") })];
+    let dispatch = in_memory(tools);
     let id = create_alone(&dispatch, &mute(), "waits").await;
     dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
-    let left = tasks_of(&dispatch).await.task(&mute(), &id).await.expect("found");
-    assert_eq!(left.status(), TaskStatus::Failed);
+    assert_eq!(task_of(&dispatch, &mute(), &id).await.status(), TaskStatus::Failed);
     let refused = dispatch.call(&mute(), plain_call("quick")).await;
     assert!(matches!(refused, Err(Fault::Closing)));
     assert_eq!(dispatch.load().runs, 0);
@@ -131,11 +114,11 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
 #[tokio::test]
 async fn a_run_computes_on_its_callers_account_with_its_callers_weight() {
     let shares = Arc::new(Mutex::new(Vec::new()));
-    let kept = shares.clone();
-    let dispatch = simple(vec![tool("look", move |context| {
-        kept.lock().expect("no panic").push(context.share());
-        async { done("x") }.boxed()
-    })]);
+    let look = native("look").runs_sharing(&shares, |shares, context| async move {
+        shares.lock().expect("no panic").push(context.share());
+        done("x")
+    });
+    let dispatch = in_memory(vec![look]);
     let four = [WeightSpec { principals: vec!["local".to_owned()], weight: 4 }];
     let weights = Weights::new(&four).expect("valid");
     dispatch.enforce(Policy::new(AccessRules::default(), &Rates::default()).weighing(weights));

@@ -32,10 +32,9 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let id = create_alone(&dispatch, &caller, "asks").await;
     let clients = [Client::default(), Client::default(), Client::default()];
     let wait = |client: &Client| {
-        let (dispatch, caller, id, client) = (dispatch.clone(), caller.clone(), id.clone(), client.clone());
-        tokio::spawn(
-            async move { tasks_of(&dispatch).await.task_result(&caller, &id, Arc::new(client)).await },
-        )
+        let (dispatch, caller, id) = (dispatch.clone(), caller.clone(), id.clone());
+        let channel = Arc::new(client.clone());
+        tokio::spawn(async move { tasks_of(&dispatch).await.task_result(&caller, &id, channel).await })
     };
     let mut waits = Vec::new();
     for client in &clients {

@@ -6,7 +6,6 @@ use crate::kit::prelude::*;
 use std::collections::BTreeSet;
 use toolyard_dispatch::Operation;
 use toolyard_dispatch::rules::RuleSpec;
-use toolyard_task::AuditStore;
 
 fn subject(name: &str) -> Caller {
     let session = SessionId(format!("session of {name}").into());
@@ -31,18 +30,6 @@ impl House {
         Self { store, faulty, dispatch }
     }
 
-    /// All that was written, in order.
-    async fn lines(&self) -> Vec<Value> {
-        let batches = self.store.pending(10_000).await.expect("answers");
-        let lines = batches.iter().flat_map(|batch| &batch.lines);
-        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    }
-
-    async fn actions(&self) -> Vec<String> {
-        let action = |line: &Value| line["action"].as_str().expect("an action").to_owned();
-        self.lines().await.iter().map(action).collect()
-    }
-
     /// How many operations on tasks this takes.
     async fn operations<T>(&self, work: impl Future<Output = T>) -> (T, u32) {
         let before = self.faulty.intercept.operations.load(Ordering::SeqCst);
@@ -59,21 +46,22 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
         [(1, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 0), (0, 0, 3, 0), (0, 0, 0, 1), (0, 1, 1, 1), (0, 0, 0, 0)]
     {
         let house = House::new();
-        let faulty = &house.faulty;
-        faulty.intercept.failures.store(at_creation, Ordering::SeqCst);
-        let made =
-            house.dispatch.call(&subject("alice"), call("quick", true, Arc::new(NoClientChannel))).await;
+        let faults = &house.faulty.intercept;
+        faults.failures.store(at_creation, Ordering::SeqCst);
+        let creation = call("quick", true, Arc::new(NoClientChannel));
+        let made = house.dispatch.call(&subject("alice"), creation).await;
         assert_eq!(made.is_ok(), at_creation == 0);
         // Nothing runs on this thread before the next wait.
-        faulty.intercept.spared.store(spared, Ordering::SeqCst);
-        faulty.intercept.failures.store(failures, Ordering::SeqCst);
-        faulty.intercept.unheard.store(unheard, Ordering::SeqCst);
+        faults.spared.store(spared, Ordering::SeqCst);
+        faults.failures.store(failures, Ordering::SeqCst);
+        faults.unheard.store(unheard, Ordering::SeqCst);
         eventually("the run to end", || house.dispatch.load().runs == 0).await;
         let expected: &[&str] = if at_creation == 0 { &["task.created", "task.ended"] } else { &[] };
-        assert_eq!(house.actions().await, expected, "{at_creation} {spared} {failures} {unheard}");
-        for left in [&faulty.intercept.failures, &faulty.intercept.unheard] {
-            assert_eq!(left.load(Ordering::SeqCst), 0, "the fault was met");
-        }
+        let lines = audit_lines(&house.store).await;
+        let actions: Vec<_> = lines.iter().map(|line| line["action"].as_str().expect("an action")).collect();
+        assert_eq!(actions, expected, "{at_creation} {spared} {failures} {unheard}");
+        let left = [&faults.failures, &faults.unheard].map(|left| left.load(Ordering::SeqCst));
+        assert_eq!(left, [0, 0], "the fault was met");
     }
 }
 
@@ -109,7 +97,7 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(work, BTreeSet::from([[1, 1, 1, 1]]), "operations of get, result, cancel and response");
     // Each attempt is in the log with its principal; text that is not an id is not in the log.
-    let lines = house.lines().await;
+    let lines = audit_lines(&house.store).await;
     let unknown: Vec<_> = lines.iter().filter(|line| line["action"] == "task.unknown").collect();
     assert_eq!(unknown.len(), 4 * 3 + 2 * 3);
     assert!(unknown.iter().all(|line| line["principal"] == "https://idp.example#mallory"));
@@ -145,7 +133,7 @@ async fn t_43_what_was_refused_is_noted_with_who_and_why() {
         assert_eq!(passed.count(), 1);
     }
     house.dispatch.access().note_unauthenticated("the token has expired");
-    let mut lines = house.lines().await;
+    let mut lines = audit_lines(&house.store).await;
     for line in &mut lines {
         let members = line.as_object_mut().expect("an object");
         assert!(members.remove("id").is_some() && members.remove("at").is_some());

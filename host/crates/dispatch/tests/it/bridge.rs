@@ -26,7 +26,7 @@ fn rendering(after: Duration) -> (Work, Stage) {
 }
 
 #[tokio::test]
-async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once() {
+async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once_or_cancelled() {
     let (work, stage) = rendering(SOON);
     let caller = mute();
     let (text, result) = hand_off(stage.call(&caller, "render").await);
@@ -40,7 +40,15 @@ async fn a_long_call_is_answered_by_the_task_that_it_goes_on_as_and_is_run_once(
     let (text, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
     assert!(text.contains("is done. Its result:"), "{text}");
     assert_eq!(result["content"][1]["text"], "rendered");
-    assert_eq!(work.started(), 1);
+    assert_eq!((work.started(), work.dropped()), (1, 1));
+
+    let (_, result) = hand_off(stage.call_with(&caller, "render", json!({"other": 1})).await);
+    let id = id_of(&result);
+    let stopped = plain(stage.call_with(&caller, "task_cancel", json!({"task_id": id})).await);
+    assert!(stopped.contains("is cancelled"), "{stopped}");
+    eventually("the end of the run", || work.dropped() == 2).await;
+    let (text, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
+    assert!(text.contains("was cancelled") && result["isError"] == true, "{text}");
 }
 
 #[tokio::test]
@@ -156,8 +164,8 @@ async fn a_client_that_gave_up_at_an_age_is_answered_before_it_from_then_on() {
 async fn the_calls_that_go_on_for_an_anonymous_session_are_bounded() {
     let (work, stage) = rendering(NEVER);
     let caller = anonymous(Some("s"));
-    let give_up =
-        |call: u32| stage.stopped_at(&caller, json!({"call": call}), (StopCause::Timeout, 0), &work);
+    let timeout = (StopCause::Timeout, 0);
+    let give_up = |call: u32| stage.stopped_at(&caller, json!({"call": call}), timeout, &work);
     for call in 0..8 {
         drop(give_up(call).await);
     }
@@ -166,10 +174,10 @@ async fn the_calls_that_go_on_for_an_anonymous_session_are_bounded() {
     eventually("the end of the ninth run", || work.dropped() == 1).await;
     let large = json!({"text": "x".repeat(5 << 20)});
     let other = anonymous(Some("t"));
-    drop(stage.stopped_at(&other, large, (StopCause::Timeout, 0), &work).await);
+    drop(stage.stopped_at(&other, large, timeout, &work).await);
     eventually("the end of the large run", || work.dropped() == 2).await;
     // Another session joins none of them, and has a share of its own.
-    drop(stage.stopped_at(&other, json!({"call": 0}), (StopCause::Timeout, 0), &work).await);
+    drop(stage.stopped_at(&other, json!({"call": 0}), timeout, &work).await);
     assert_eq!((work.started(), work.dropped()), (11, 2));
 }
 
@@ -229,12 +237,9 @@ async fn lists_without_tasks_show_tools_that_everybody_can_call_and_the_host_too
     let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(300));
     let long = native("zip").output_schema(long.leak()).runs(|_| async { done("4") });
     let stage = Stage::new(NEVER, vec![structured, long]);
-    let listed = |caller: Caller, whom: ListFor| {
-        let dispatch = stage.dispatch.clone();
-        async move {
-            let listed = dispatch.catalog().list_tools(&caller, whom, None).await.expect("lists");
-            listed.decode::<Value>().expect("JSON")["tools"].as_array().expect("tools").clone()
-        }
+    let listed = async |caller: Caller, whom: ListFor| {
+        let listed = stage.dispatch.catalog().list_tools(&caller, whom, None).await.expect("lists");
+        listed.decode::<Value>().expect("JSON")["tools"].as_array().expect("tools").clone()
     };
     let terms = stage.terms();
     let unaware = listed(mute(), ListFor::Sessions(Revision::LATEST, Some(terms))).await;
@@ -310,19 +315,6 @@ async fn tasks_of_an_anonymous_session_are_found_by_id_from_everywhere_and_liste
     let own = plain(stage.call_with(&caller, "task_list", json!({})).await);
     let others = plain(stage.call_with(&other, "task_list", json!({})).await);
     assert!(own.contains(id) && !others.contains(id), "{own}\n{others}");
-}
-
-#[tokio::test]
-async fn a_task_is_cancelled_by_a_host_tool() {
-    let (work, stage) = rendering(SOON);
-    let caller = mute();
-    let (_, result) = hand_off(stage.call(&caller, "render").await);
-    let id = id_of(&result);
-    let stopped = plain(stage.call_with(&caller, "task_cancel", json!({"task_id": id})).await);
-    assert!(stopped.contains("is cancelled"), "{stopped}");
-    eventually("the end of the run", || work.dropped() == 1).await;
-    let (text, result) = hand_off(stage.call_with(&caller, "task_wait", json!({"task_id": id})).await);
-    assert!(text.contains("was cancelled") && result["isError"] == true, "{text}");
 }
 
 #[tokio::test]

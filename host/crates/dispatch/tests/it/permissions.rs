@@ -2,10 +2,12 @@
 //! answers.
 
 use crate::kit::prelude::*;
+use crate::kit::stateless;
+use futures_util::future::join_all;
 use toolyard_dispatch::{GrantStore, NewSession, Session};
 use toolyard_task::permission::Access;
-use toolyard_task::store::{CommitStatus, ReadTask, Records};
-use toolyard_task::{AccessRequest, AuditStore as _, TaskStore};
+use toolyard_task::store::{CommitStatus, Records};
+use toolyard_task::{AccessRequest, TaskStore as _};
 
 /// A person who answers each question with the next answer in the list, a decision or a whole answer.
 #[derive(Clone)]
@@ -78,7 +80,7 @@ struct House {
 impl House {
     fn with(tool: Arc<dyn Tool>) -> Self {
         let store = memory();
-        Self { dispatch: dispatch(&store, store.clone(), vec![tool]), store }
+        Self { dispatch: dispatch_by(SETTINGS, &store, vec![tool]), store }
     }
 
     /// The text of the tool `sends` in a plain call, or in a task, with this person at the client; and the questions.
@@ -89,10 +91,8 @@ impl House {
             let id = create(&self.dispatch, &person.caller, "sends", channel).await;
             text(&result_of(&self.dispatch, &person.caller, &id).await)
         } else {
-            match self.dispatch.call(&person.caller, call("sends", false, channel)).await.expect("runs") {
-                CallReply::Result(result) => text(result.as_str()),
-                other => panic!("{other:?}"),
-            }
+            let reply = self.dispatch.call(&person.caller, call("sends", false, channel)).await;
+            text(stateless::text(&reply.expect("runs")))
         };
         (came, client.questions())
     }
@@ -136,7 +136,7 @@ async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
 
 /// Only a decision that was offered is a yes. Any other answer is a no for this run alone.
 #[tokio::test]
-async fn what_is_no_plain_yes_is_a_no() {
+async fn what_is_no_plain_yes_is_a_no_and_a_store_that_fails_permits_nothing() {
     let house = House::with(sends(1));
     for answer in [
         "yes",
@@ -152,6 +152,10 @@ async fn what_is_no_plain_yes_is_a_no() {
     let strange = house.asked(&[r#"{"action":"shrug"}"#], false).await.0;
     assert!(strange[0].contains("no answer that can be used"), "{strange:?}");
     assert_eq!(house.asked(&["once"], false).await.0, ["yes"]);
+    // The store cannot read earlier answers.
+    house.store.kill();
+    let (came, _) = house.asked(&[], false).await;
+    assert!(came[0].contains("cannot be looked up now"), "{came:?}");
 }
 
 #[tokio::test]
@@ -160,9 +164,7 @@ async fn t_43_what_was_permitted_and_refused_is_in_the_audit_log() {
     for word in ["once", "no", "always"] {
         house.asked(&[word], false).await;
     }
-    let batches = house.store.pending(100).await.expect("reads");
-    let lines = batches.iter().flat_map(|batch| &batch.lines).map(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let lines = audit_lines(&house.store).await.into_iter().map(|line| {
         ["action", "principal", "reason"].map(|member| line[member].as_str().expect("a text").to_owned())
     });
     let expected = [["given", "once"], ["refused", "no"], ["given", "always"]]
@@ -187,17 +189,15 @@ async fn a_no_does_not_undo_the_answers_beside_it() {
 #[tokio::test]
 async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
     let (sent, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (tell, wait) = (sent.clone(), go_on.clone());
-    let house = House::with(tool("sends", move |context| {
-        let (tell, wait) = (tell.clone(), wait.clone());
-        async move {
-            let first = attempt(&context, host()).await;
-            let second = attempt(&context, host()).await;
-            tell.notify_one();
-            wait.notified().await;
-            said(&[first, second, attempt(&context, host()).await])
-        }
-    }));
+    let shared = (sent.clone(), go_on.clone());
+    let sends = native("sends").runs_sharing(&shared, |(tell, wait), context| async move {
+        let first = attempt(&context, host()).await;
+        let second = attempt(&context, host()).await;
+        tell.notify_one();
+        wait.notified().await;
+        said(&[first, second, attempt(&context, host()).await])
+    });
+    let house = House::with(sends);
     let person = Person::saying(&local_caller(), &["always", "no"]);
     let revoke = async {
         sent.notified().await;
@@ -214,10 +214,11 @@ async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
 async fn what_is_wanted_twice_at_once_is_asked_once() {
     let house = House::with(tool("sends", |context| async move {
         let other = || AccessRequest::host("http", "other.example", 80);
-        let (one, two, three) =
-            tokio::join!(attempt(&context, host()), attempt(&context, host()), attempt(&context, other()));
+        let attempts = [host(), host(), other()].map(|wanted| attempt(&context, wanted));
+        let mut lines = join_all(attempts).await;
         let both = context.permission(vec![host(), host(), other()]).await;
-        said(&[one, two, three, format!("{both:?}")])
+        lines.push(format!("{both:?}"));
+        said(&lines)
     }));
     for as_task in [false, true] {
         let (came, asked) = house.asked(&["task", "task"], as_task).await;
@@ -251,10 +252,9 @@ async fn the_names_in_a_question_hide_nothing() {
         (host("a\n\"b"), r#"to send requests to the host "https://a\n\"b:8443""#),
         (folder, r#"to read the files in the folder "/da\u{202e}t\n", which it calls "/d\u{200b}""#),
     ] {
-        let house = House::with(tool("sends", move |context| {
-            let wanted = wanted.clone();
-            async move { said(&[attempt(&context, wanted).await]) }.boxed()
-        }));
+        let sends = native("sends")
+            .runs_sharing(&wanted, |wanted, context| async move { said(&[attempt(&context, wanted).await]) });
+        let house = House::with(sends);
         let person = Person::saying(&local_caller(), &["once"]);
         let (came, asked) = house.run(&person, false).await;
         assert_eq!(came, ["yes"]);
@@ -301,29 +301,18 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
     assert_eq!(house.store.grants(None, 10).await.expect("reads").len(), 1);
 }
 
-/// The store cannot read earlier answers: nothing is permitted.
-#[tokio::test]
-async fn a_store_that_fails_permits_nothing() {
-    let house = House::with(sends(1));
-    house.store.kill();
-    let (came, _) = house.asked(&[], false).await;
-    assert!(came[0].contains("cannot be looked up now"), "{came:?}");
-}
-
 /// The task keeps a yes for the task: a later run finds it, and does not find a yes for one time.
 #[tokio::test]
 async fn a_word_for_the_task_outlives_the_run_that_asked() {
     for (word, again) in [("task", &[][..]), ("once", &["no"])] {
         let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let (tell, wait) = (began.clone(), go_on.clone());
-        let house = House::with(tool("sends", move |context| {
-            let (tell, wait) = (tell.clone(), wait.clone());
-            async move {
-                tell.notify_one();
-                wait.notified().await;
-                said(&[attempt(&context, host()).await])
-            }
-        }));
+        let shared = (began.clone(), go_on.clone());
+        let sends = native("sends").runs_sharing(&shared, |(tell, wait), context| async move {
+            tell.notify_one();
+            wait.notified().await;
+            said(&[attempt(&context, host()).await])
+        });
+        let house = House::with(sends);
         let create = async |words: &[&'static str]| {
             let client = Person::saying(&local_caller(), words).at(&house.dispatch);
             (create(&house.dispatch, &local_caller(), "sends", Arc::new(client.clone())).await, client)
@@ -331,11 +320,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         let (first, _) = create(&[word]).await;
         go_on.notify_one();
         result_of(&house.dispatch, &local_caller(), &first).await;
-        let read = async |id: &str| {
-            let id = TaskId::parse(id).expect("an id");
-            let read: Option<ReadTask> = house.store.read(id, None).await.expect("reads");
-            read.expect("is there").task
-        };
+        let read = async |id: &str| task_of(&house.dispatch, &local_caller(), id).await;
         let mut question = read(&first).await.questions.remove(0);
         assert!(question.key.starts_with("host:permission:"), "{}", question.key);
         // An earlier run of another task has asked the same question.

@@ -27,17 +27,13 @@ async fn until_dropped(work: &Work) {
 #[tokio::test]
 async fn the_clock_never_answers_beside_the_end_or_a_question() {
     for is_asking in [false, true] {
-        let store = memory();
         let pause = Arc::new(AtomicU32::new(0));
-        let body = pause.clone();
-        let sleeper = native("t").inline_for(SOON).runs(move |context| {
-            let time = Duration::from_micros(u64::from(body.load(Ordering::SeqCst)));
-            async move {
-                tokio::time::sleep(time).await;
-                if is_asking { asks(context).await } else { done("done") }
-            }
+        let sleeper = native("t").inline_for(SOON).runs_sharing(&pause, move |pause, context| async move {
+            let time = u64::from(pause.load(Ordering::SeqCst));
+            tokio::time::sleep(Duration::from_micros(time)).await;
+            if is_asking { asks(context).await } else { done("done") }
         });
-        let dispatch = dispatch(&store, store.clone(), vec![sleeper]);
+        let dispatch = in_memory(vec![sleeper]);
         let mut tasks = 0;
         for time in (15_000..25_000).step_by(250) {
             pause.store(time, Ordering::SeqCst);
@@ -73,15 +69,12 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
 
     // No caller waits for the call any more when its guest begins a task.
     let (go, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicU32::new(0)));
-    let (wait, count) = (go.clone(), dropped.clone());
-    let beginner = tool("t", move |context: Arc<dyn RunContext>| {
-        let (wait, counted) = (wait.clone(), Counted(count.clone()));
-        async move {
-            let _counted = counted;
-            wait.notified().await;
-            drop(context.begin_task().await);
-            std::future::pending().await
-        }
+    let shared = (go.clone(), dropped.clone());
+    let beginner = native("t").runs_sharing(&shared, |(wait, count), context| async move {
+        let _counted = Counted(count);
+        wait.notified().await;
+        drop(context.begin_task().await);
+        std::future::pending().await
     });
     let dispatch = self::dispatch(&store, store.clone(), vec![beginner]);
     assert!(calls(&dispatch, Retry::default()).now_or_never().is_none(), "it is under way");
@@ -96,8 +89,8 @@ async fn a_handle_that_is_not_delivered_takes_its_task_along() {
 /// Cancelling the request stops a call, and does nothing to a task.
 #[tokio::test]
 async fn cancelling_a_request_stops_a_call_and_no_task() {
-    let (store, work) = (memory(), Work::default());
-    let dispatch = dispatch(&store, store.clone(), vec![slow(&work, NEVER)]);
+    let work = Work::default();
+    let dispatch = in_memory(vec![slow(&work, NEVER)]);
     let stop = Arc::new(Stop::default());
     let caller = client();
     let calling = dispatch.call(&caller, call("t", Retry::default(), &stop));
@@ -109,7 +102,7 @@ async fn cancelling_a_request_stops_a_call_and_no_task() {
     until_dropped(&work).await;
 
     let work = Work::default();
-    let dispatch = self::dispatch(&store, store.clone(), vec![slow(&work, SOON)]);
+    let dispatch = in_memory(vec![slow(&work, SOON)]);
     let stop = Arc::new(Stop::default());
     let view = delivered(dispatch.call(&caller, call("t", Retry::default(), &stop)).await);
     stop.set();
@@ -139,22 +132,17 @@ async fn where_no_task_can_be_made_the_call_is_waited_for() {
 /// A message of the guest after the promotion counts at once, and an earlier one is the task's.
 #[tokio::test]
 async fn a_guest_that_begins_a_task_is_one_from_there_on() {
-    let store = memory();
     let go = Arc::new(Notify::new());
-    let wait = go.clone();
-    let beginner = tool("t", move |context| {
-        let wait = wait.clone();
-        async move {
-            assert!(context.info().task.is_none());
-            context.effects().await.expect("nothing stands against it");
-            context.begin_task().await.expect("a task");
-            context.begin_task().await.expect("which is one already");
-            assert!(context.info().task.is_some());
-            wait.notified().await;
-            done("done")
-        }
+    let beginner = native("t").runs_sharing(&go, |wait, context| async move {
+        assert!(context.info().task.is_none());
+        context.effects().await.expect("nothing stands against it");
+        context.begin_task().await.expect("a task");
+        context.begin_task().await.expect("which is one already");
+        assert!(context.info().task.is_some());
+        wait.notified().await;
+        done("done")
     });
-    let dispatch = dispatch(&store, store.clone(), vec![beginner]);
+    let dispatch = in_memory(vec![beginner]);
     let view = delivered(calls(&dispatch, Retry::default()).await);
     let task = tasks_of(&dispatch).await.task(&client(), &view.id).await.expect("there");
     assert!(task.effects, "said before it was a task");
@@ -166,8 +154,8 @@ async fn a_guest_that_begins_a_task_is_one_from_there_on() {
 /// 26T-25: a task without an owner is visible to everyone who knows its id, and is on no list.
 #[tokio::test]
 async fn an_anonymous_task_is_found_by_its_id_alone() {
-    let (store, work) = (memory(), Work::default());
-    let dispatch = dispatch(&store, store.clone(), vec![slow(&work, SOON)]);
+    let work = Work::default();
+    let dispatch = in_memory(vec![slow(&work, SOON)]);
     let begin = call("t", Retry::default(), &Arc::default());
     let view = delivered(dispatch.call(&stranger(), begin).await);
     let tasks = tasks_of(&dispatch).await;

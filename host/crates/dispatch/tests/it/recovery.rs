@@ -14,7 +14,7 @@ fn rerun<F: Future<Output = RunEnd> + Send + 'static>(body: fn(Arc<dyn RunContex
 
 /// A host on this store.
 fn host(store: &Arc<MemoryStore>, tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
-    dispatch(store, store.clone(), tools)
+    dispatch_by(SETTINGS, store, tools)
 }
 
 /// A task of the tool `tool`, whose client is gone.
@@ -195,14 +195,10 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
 async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
     // All wait until the queue has formed; then they end one after the other.
     let moment = |gate: &watch::Sender<bool>| {
-        let gate = gate.subscribe();
-        vec![tool("moment", move |_| {
-            let mut gate = gate.clone();
-            async move {
-                gate.wait_for(|open| *open).await.expect("it is there");
-                tokio::time::sleep(Duration::from_millis(2)).await;
-                done("once")
-            }
+        vec![native("moment").runs_sharing(&gate.subscribe(), |mut gate, _| async move {
+            gate.wait_for(|open| *open).await.expect("it is there");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            done("once")
         })]
     };
     let mut handed_over = 0;
@@ -236,13 +232,10 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
     let lease = Duration::from_millis(300);
     let store = Arc::new(MemoryStore::new(clock.clone()).leased(lease));
     let dropped = Arc::new(AtomicU32::new(0));
-    let count = dropped.clone();
-    let guarded = native("tool").durability(Durability::Rerun).runs(move |context| {
-        let counted = Counted(count.clone());
-        async move {
-            let _counted = counted;
-            second_time(context).await
-        }
+    let guarded = native("tool").durability(Durability::Rerun);
+    let guarded = guarded.runs_sharing(&dropped, |count, context| async move {
+        let _counted = Counted(count);
+        second_time(context).await
     });
     let host = host(&store, vec![guarded]);
     let _services = serve(&host);

@@ -4,7 +4,7 @@ use crate::kit::prelude::*;
 use crate::kit::stateless;
 use std::sync::atomic::AtomicBool;
 use toolyard_dispatch::Stores;
-use toolyard_kit::{Intercept, StoreProxy};
+use toolyard_kit::{Intercept, Native, StoreProxy};
 use toolyard_task::journal::{Chunk, JournalStore as _};
 use toolyard_task::{RunJournal, StoreError, TaskStore as _};
 
@@ -13,10 +13,8 @@ fn chunk(text: &str) -> Chunk {
 }
 
 /// A tool whose tasks resume.
-fn saga<F: Future<Output = RunEnd> + Send + 'static>(
-    body: impl Fn(Arc<dyn RunContext>) -> F + Send + Sync + 'static,
-) -> Arc<dyn Tool> {
-    native("saga").durability(Durability::Resume).runs(body)
+fn saga() -> Native {
+    native("saga").durability(Durability::Resume)
 }
 
 fn journal(context: &Arc<dyn RunContext>) -> Arc<dyn RunJournal> {
@@ -96,26 +94,19 @@ fn gated(store: &Arc<MemoryStore>, tool: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<S
 async fn what_a_run_records_while_it_is_parked_is_left_to_the_next_one() {
     let store = memory();
     let goes_on = Arc::new(Notify::new());
-    let signal = goes_on.clone();
-    let tool = saga(move |context| {
-        let signal = signal.clone();
-        async move {
-            let journal = journal(&context);
-            journal.push(chunk("begin"));
-            signal.notified().await;
-            journal.set_requests(1);
-            journal.push(chunk("request"));
-            journal.flush().await.expect("not reached: the run is parked");
-            std::future::pending().await
-        }
+    let tool = saga().runs_sharing(&goes_on, |signal, context| async move {
+        let journal = journal(&context);
+        journal.push(chunk("begin"));
+        signal.notified().await;
+        journal.set_requests(1);
+        journal.push(chunk("request"));
+        journal.flush().await.expect("not reached: the run is parked");
+        std::future::pending().await
     });
     let (host, link) = gated(&store, tool);
     let id = created(&host, "saga").await;
     link.intercept.is_closed.store(true, Ordering::SeqCst);
-    let leaving = tokio::spawn({
-        let host = host.clone();
-        async move { host.drain(Duration::from_secs(5), DrainMode::HandOver).await }
-    });
+    let leaving = tokio::spawn(async move { host.drain(Duration::from_secs(5), DrainMode::HandOver).await });
     link.intercept.reached.notified().await;
     goes_on.notify_one();
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -133,18 +124,15 @@ async fn what_a_run_records_while_it_is_parked_is_left_to_the_next_one() {
 async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so() {
     let store = memory();
     let (is_flushed, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
-    let (flushed, signal) = (is_flushed.clone(), goes_on.clone());
-    let tool = saga(move |context| {
-        let (flushed, signal) = (flushed.clone(), signal.clone());
-        async move {
-            let journal = journal(&context);
-            journal.push(chunk("begin"));
-            signal.notified().await;
-            journal.give_up("it is full".to_owned());
-            journal.flush().await.expect("the store comes back");
-            flushed.store(true, Ordering::SeqCst);
-            std::future::pending().await
-        }
+    let shared = (is_flushed.clone(), goes_on.clone());
+    let tool = saga().runs_sharing(&shared, |(flushed, signal), context| async move {
+        let journal = journal(&context);
+        journal.push(chunk("begin"));
+        signal.notified().await;
+        journal.give_up("it is full".to_owned());
+        journal.flush().await.expect("the store comes back");
+        flushed.store(true, Ordering::SeqCst);
+        std::future::pending().await
     });
     let (host, link) = gated(&store, tool);
     let id = created(&host, "saga").await;
@@ -166,7 +154,7 @@ async fn a_run_that_gives_its_journal_up_has_no_effect_before_its_task_says_so()
 async fn a_host_whose_clock_is_behind_wakes_a_sleeping_task_once() {
     let clock = TickingClock::at(1_000_000);
     let store = Arc::new(MemoryStore::new(clock.clone()));
-    let tool = saga(move |context| async move {
+    let tool = saga().runs(|context| async move {
         journal(&context).sleep_until(1_060_000).await;
         done("slept")
     });
@@ -208,16 +196,12 @@ async fn the_questions_and_effects_of_a_task_that_resumes_wait_for_the_store() {
     for is_asking in [true, false] {
         let store = memory();
         let goes_on = Arc::new(Notify::new());
-        let signal = goes_on.clone();
-        let tool = saga(move |context| {
-            let signal = signal.clone();
-            async move {
-                signal.notified().await;
-                if is_asking {
-                    return asks(context).await;
-                }
-                done(if context.effects().await.is_ok() { "recorded" } else { "failed" })
+        let tool = saga().runs_sharing(&goes_on, move |signal, context| async move {
+            signal.notified().await;
+            if is_asking {
+                return asks(context).await;
             }
+            done(if context.effects().await.is_ok() { "recorded" } else { "failed" })
         });
         let (host, link) = gated(&store, tool);
         let id = created(&host, "saga").await;
@@ -240,7 +224,7 @@ async fn the_questions_and_effects_of_a_task_that_resumes_wait_for_the_store() {
 async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
     let host = |store| {
         let other = native("other").runs(|_| std::future::ready(done("done")));
-        dispatch_by(running(1), store, vec![saga(asks), other])
+        dispatch_by(running(1), store, vec![saga().runs(asks), other])
     };
     let (alone, shared) = (memory(), memory());
     let (alone_host, shared_host) = (host(&alone), host(&shared));
@@ -252,9 +236,13 @@ async fn a_question_gives_up_its_run_sooner_while_others_wait_for_its_slot() {
     assert!(stored(&alone, first).await.parked().is_none());
 }
 
+fn waits_for_its_tool(task: Task) -> bool {
+    task.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`"))
+}
+
 /// The tool of this component, which notes the components of its runs.
 fn versioned(component: &str, ran: Arc<Mutex<Vec<String>>>) -> Arc<dyn Tool> {
-    let tool = native("saga").durability(Durability::Resume).digest(component);
+    let tool = saga().digest(component);
     let (mine, all) = (component.to_owned(), ran.clone());
     let tool = tool.components(move |other| versioned(&other.0, all.clone()));
     tool.runs(move |_| {
@@ -275,12 +263,12 @@ async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_compon
     let id = created(&host, "saga").await;
     first.kill();
     let second = Arc::new(store.node());
-    let another = native("saga").durability(Durability::Resume).digest("02").runs(async |_| done("other"));
+    let another = saga().digest("02").runs(async |_| done("other"));
     let host = dispatch_by(SETTINGS, &second, vec![another]);
     host.recover_now().await;
     let waiting = stored(&second, id).await;
     assert_eq!(waiting.status(), TaskStatus::Working);
-    assert!(waiting.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`")));
+    assert!(waits_for_its_tool(waiting));
     second.kill();
     let third = Arc::new(store.node());
     let host = dispatch_by(SETTINGS, &third, vec![versioned("02", ran.clone())]);
@@ -293,7 +281,7 @@ async fn a_task_that_waited_for_its_turn_when_its_host_died_is_run_by_the_compon
 #[tokio::test]
 async fn a_parked_task_whose_tool_is_gone_says_so() {
     let store = memory();
-    let parks = saga(|context| async move {
+    let parks = saga().runs(|context| async move {
         journal(&context).push(chunk("begin"));
         journal(&context).continue_with(chunk("begin again")).await;
         RunEnd::Stopped
@@ -303,10 +291,7 @@ async fn a_parked_task_whose_tool_is_gone_says_so() {
     until(&store, id, "it to be parked", |task| task.parked().is_some()).await;
     let host = dispatch_by(SETTINGS, &Arc::new(store.node()), Vec::new());
     let _time = keep_time(&host);
-    let says_so = |task: Task| {
-        task.status_message.is_some_and(|message| message.contains("Waiting for the tool `saga`"))
-    };
-    until(&store, id, "the message", says_so).await;
+    until(&store, id, "the message", waits_for_its_tool).await;
 }
 
 /// The client that closes its pipe, or the person who does, wants the host to end, and not the task.
@@ -314,7 +299,7 @@ async fn a_parked_task_whose_tool_is_gone_says_so() {
 async fn the_end_of_a_pipe_leaves_a_task_that_resumes_to_the_next_host() {
     let store = memory();
     let saga = |ends: bool| {
-        saga(move |context| async move {
+        saga().runs(move |context| async move {
             journal(&context).push(chunk("begin"));
             if ends { done("done") } else { std::future::pending().await }
         })
@@ -332,7 +317,7 @@ async fn the_end_of_a_pipe_leaves_a_task_that_resumes_to_the_next_host() {
 #[tokio::test]
 async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
     let store = memory();
-    let saga = native("saga").durability(Durability::Resume).questions(2).runs(|context| async move {
+    let saga = saga().questions(2).runs(|context| async move {
         let (attempt, journal) = (context.info().attempt, journal(&context));
         journal.past().await.expect("reads");
         if attempt == 1 {
@@ -363,7 +348,7 @@ async fn the_limit_of_questions_is_that_of_all_runs_of_a_task() {
 #[tokio::test]
 async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() {
     let store = memory();
-    let saga = saga(move |context| async move {
+    let saga = saga().runs(|context| async move {
         let (attempt, journal) = (context.info().attempt, journal(&context));
         journal.past().await.expect("reads");
         if attempt == 3 {
@@ -393,7 +378,7 @@ async fn the_tasks_of_one_owner_that_begin_again_with_large_states_take_turns() 
 #[tokio::test]
 async fn a_task_whose_owner_s_journals_have_their_share_goes_on_and_resumes_no_more() {
     let store = memory();
-    let saga = saga(move |context| async move {
+    let saga = saga().runs(|context| async move {
         let journal = journal(&context);
         journal.past().await.expect("reads");
         journal.push(chunk(&"large".repeat(120_000)));
@@ -427,7 +412,7 @@ fn caller(name: &str) -> Caller {
 #[tokio::test]
 async fn the_queue_of_one_owner_does_not_keep_the_parked_tasks_of_others_waiting() {
     let store = memory();
-    let saga = saga(|context| async move {
+    let saga = saga().runs(|context| async move {
         if context.info().attempt > 1 {
             return done("woken");
         }

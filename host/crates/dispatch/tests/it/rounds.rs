@@ -32,10 +32,8 @@ async fn round(
 
 /// The questions of a round.
 fn asked(reply: Result<CallReply, Fault>) -> InputRequired {
-    match reply {
-        Ok(CallReply::InputRequired(wanted)) => wanted,
-        other => panic!("{other:?}"),
-    }
+    let Ok(CallReply::InputRequired(wanted)) = reply else { panic!("{reply:?}") };
+    wanted
 }
 
 /// Whether the host has refused the state of a round.
@@ -44,20 +42,17 @@ fn is_refused(reply: &Result<CallReply, Fault>) -> bool {
 }
 
 /// Asks `a`, then `b`, and returns the answers.
-fn asks_twice(name: &'static str, runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
-    let runs = runs.clone();
-    tool(name, move |context: Arc<dyn RunContext>| {
+fn asks_twice(name: &str, runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
+    native(name).runs_sharing(runs, |runs, context| async move {
         runs.fetch_add(1, Ordering::SeqCst);
-        async move {
-            let mut got = Vec::new();
-            for key in ["a", "b"] {
-                match context.ask(vec![question(key)]).await {
-                    Ok(answers) => got.extend(answers),
-                    Err(error) => return done(&format!("{error:?}")),
-                }
+        let mut got = Vec::new();
+        for key in ["a", "b"] {
+            match context.ask(vec![question(key)]).await {
+                Ok(answers) => got.extend(answers),
+                Err(error) => return done(&format!("{error:?}")),
             }
-            done(&format!("{} answers", got.len()))
         }
+        done(&format!("{} answers", got.len()))
     })
 }
 
@@ -118,9 +113,7 @@ async fn a_state_ends() {
 /// A question of the host counts only if it was asked; an answer to the guest's may come unasked.
 #[tokio::test]
 async fn an_answer_without_a_state_permits_nothing() {
-    let store = memory();
-    let runs = Arc::new(AtomicU32::new(0));
-    let guests = dispatch(&store, store.clone(), vec![asks_twice("t", &runs)]);
+    let guests = in_memory(vec![asks_twice("t", &Arc::default())]);
     let unasked = round(&guests, &client(), None, &[("a", YES), ("b", YES)]).await;
     assert!(text(&unasked.expect("ends")).contains("2 answers"));
 
@@ -128,7 +121,7 @@ async fn an_answer_without_a_state_permits_nothing() {
         let permitted = context.permission(vec![AccessRequest::host("https", "example.com", 443)]).await;
         done(if permitted.is_ok() { "sent" } else { "not sent" })
     });
-    let dispatch = dispatch(&store, store.clone(), vec![sends]);
+    let dispatch = in_memory(vec![sends]);
     let once = r#"{"action":"accept","content":{"decision":"once"}}"#;
     let first = asked(round(&dispatch, &client(), None, &[]).await);
     let (key, _) = &first.questions[0];
@@ -145,22 +138,18 @@ fn affects(
     before: &'static [&'static str],
     last: Option<&'static str>,
 ) -> Arc<dyn Tool> {
-    let effects = effects.clone();
-    tool("t", move |context: Arc<dyn RunContext>| {
-        let effects = effects.clone();
-        async move {
-            for key in before {
-                if let Err(error) = context.ask(vec![question(key)]).await {
-                    return done(&format!("{error:?}"));
-                }
+    native("t").runs_sharing(effects, move |effects, context| async move {
+        for key in before {
+            if let Err(error) = context.ask(vec![question(key)]).await {
+                return done(&format!("{error:?}"));
             }
-            context.effects().await.expect("nothing stands against it");
-            effects.fetch_add(1, Ordering::SeqCst);
-            let Some(key) = last else { return done("done") };
-            match context.ask(vec![question(key)]).await {
-                Err(AskError::TooLate) => done("too late"),
-                other => done(&format!("{other:?}")),
-            }
+        }
+        context.effects().await.expect("nothing stands against it");
+        effects.fetch_add(1, Ordering::SeqCst);
+        let Some(key) = last else { return done("done") };
+        match context.ask(vec![question(key)]).await {
+            Err(AskError::TooLate) => done("too late"),
+            other => done(&format!("{other:?}")),
         }
     })
 }
@@ -168,8 +157,8 @@ fn affects(
 /// 26M-6: of all requests that use one state, only one has effects.
 #[tokio::test]
 async fn a_state_leads_to_effects_once() {
-    let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
-    let dispatch = dispatch(&store, store.clone(), vec![affects(&effects, &["a"], Some("b"))]);
+    let effects = Arc::new(AtomicU32::new(0));
+    let dispatch = in_memory(vec![affects(&effects, &["a"], Some("b"))]);
     let caller = client();
     let first = asked(round(&dispatch, &caller, None, &[]).await);
     let attempts = (0..8).map(|_| round(&dispatch, &caller, Some(&first.state), &[("a", YES)]));
@@ -195,8 +184,8 @@ async fn a_state_leads_to_effects_once() {
 /// 26M-6: whichever round is repeated, the call has its effects once.
 #[tokio::test]
 async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
-    let (store, effects) = (memory(), Arc::new(AtomicU32::new(0)));
-    let dispatch = dispatch(&store, store.clone(), vec![affects(&effects, &["a", "b"], None)]);
+    let effects = Arc::new(AtomicU32::new(0));
+    let dispatch = in_memory(vec![affects(&effects, &["a", "b"], None)]);
     let caller = client();
     let round = async |state: &str, key: &str| round(&dispatch, &caller, Some(state), &[(key, YES)]).await;
     let first = asked(self::round(&dispatch, &caller, None, &[]).await);
@@ -240,14 +229,13 @@ fn asks_for_yes(is_task: bool) -> Arc<dyn Tool> {
 async fn what_does_not_fit_is_asked_again() {
     const NO: &str = r#"{"action":"accept","content":{"x":"no"}}"#;
     const SURE: &str = r#"{"action":"accept","content":{"x":"yes"}}"#;
-    let store = memory();
-    let plain = dispatch(&store, store.clone(), vec![asks_for_yes(false)]);
+    let plain = in_memory(vec![asks_for_yes(false)]);
     let first = asked(round(&plain, &client(), None, &[]).await);
     let again = asked(round(&plain, &client(), Some(&first.state), &[("a", NO)]).await);
     let done = round(&plain, &client(), Some(&again.state), &[("a", SURE)]).await;
     assert!(text(&done.expect("ends")).contains("yes"));
 
-    let dispatch = dispatch(&store, store.clone(), vec![asks_for_yes(true)]);
+    let dispatch = in_memory(vec![asks_for_yes(true)]);
     let id = delivered(calls(&dispatch, Retry::default()).await).id;
     let mut keys = Vec::new();
     for answer in ["5", NO, "{}", NO, SURE] {
@@ -266,15 +254,12 @@ async fn what_does_not_fit_is_asked_again() {
 /// The key of the open question, once it is a new one.
 async fn next_key(dispatch: &Arc<Dispatch>, id: &str, before: &[String]) -> String {
     loop {
-        let task = tasks_of(dispatch).await.task(&client(), id).await.expect("there");
+        let task = task_of(dispatch, &client(), id).await;
         assert!(task.is_live(), "{:?}", task.outcome);
-        let open: Vec<String> =
-            task.open_questions().map(|question| question.wire_key().into_owned()).collect();
-        if let [key] = &open[..]
-            && !before.contains(key)
-        {
-            return key.clone();
+        let open: Vec<_> = task.open_questions().map(|question| question.wire_key().into_owned()).collect();
+        match &open[..] {
+            [key] if !before.contains(key) => return key.clone(),
+            _ => tokio::time::sleep(Duration::from_millis(1)).await,
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -19,11 +19,7 @@ struct House {
 }
 
 impl House {
-    fn new() -> Self {
-        Self::with(SETTINGS)
-    }
-
-    fn with(settings: Settings) -> Self {
+    fn new(settings: Settings) -> Self {
         let clock = ManualClock::at(START);
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let holder = store.node();
@@ -94,7 +90,7 @@ fn time(ms: i64) -> String {
 
 #[tokio::test]
 async fn f_6_a_cursor_is_good_for_its_filter_its_order_and_its_principal_only() {
-    let house = House::new();
+    let house = House::new(SETTINGS);
     for name in ["a", "b"] {
         for _ in 0..5 {
             created(&*house.store, task(&owner(name))).await;
@@ -145,10 +141,11 @@ async fn f_6_a_cursor_is_good_for_its_filter_its_order_and_its_principal_only() 
     assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::InvalidCursor)));
 }
 
-/// Without a filter, a change moves no task (T-33).
+/// Without a filter, a change moves no task (T-33). A client sees tasks that belong to anyone only if it knows their
+/// ids, so no list shows them.
 #[tokio::test]
-async fn f_8_only_a_filter_changes_the_order() {
-    let house = House::new();
+async fn f_8_only_a_filter_changes_the_order_and_a_principal_finds_its_own_tasks_and_the_operator_all() {
+    let house = House::new(SETTINGS);
     let made = house.five().await;
     let by_creation = ids(&made, &[0, 1, 2, 3, 4]);
     let latest_change_first = ids(&made, &[1, 2, 3, 4, 0]);
@@ -158,29 +155,14 @@ async fn f_8_only_a_filter_changes_the_order() {
     // F-3: an unknown criterion is ignored, and the rest applied.
     assert_eq!(house.all(&json!({"filter": {"unknown": 5}})).await, latest_change_first);
     assert_eq!(house.all(&json!({"methods": ["tools/call"]})).await, latest_change_first);
-    let result =
-        tasks_of(&house.dispatch).await.list_tasks(&caller("a"), None).await.expect("params may be absent");
+    let tasks = tasks_of(&house.dispatch).await;
+    let result = tasks.list_tasks(&caller("a"), None).await.expect("params may be absent");
     assert!(result.as_str().contains(&by_creation[0]));
-}
 
-#[tokio::test]
-async fn t_30_there_is_no_list_where_tasks_are_off() {
-    let house = House::with(Settings { tasks: false, ..SETTINGS });
-    for params in [json!({}), json!({"filter": {}}), json!({"filter": 5})] {
-        assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::TasksOff)), "{params}");
-    }
-}
-
-/// A client sees tasks that belong to anyone only if it knows their ids, so no list shows them.
-#[tokio::test]
-async fn the_operator_finds_the_tasks_of_all_owners_and_a_principal_its_own() {
-    let house = House::new();
-    let mine = house.five().await;
     house.clock.set(START + 59_100);
     let others = created(&*house.store, task(&Owner::Anyone)).await;
-    let all: Vec<TaskId> = mine.iter().chain([&others]).map(|task| task.id).collect();
+    let all: Vec<TaskId> = made.iter().chain([&others]).map(|task| task.id).collect();
     let find = async |caller: &Caller| {
-        let tasks = tasks_of(&house.dispatch).await;
         let page = tasks.find_tasks(caller, Filter::default(), Direction::Ascending, None, 9).await;
         page.expect("searches").tasks.iter().map(|task| task.id).collect::<Vec<_>>()
     };
@@ -194,20 +176,27 @@ async fn the_operator_finds_the_tasks_of_all_owners_and_a_principal_its_own() {
     assert!(matches!(refused, Err(Fault::InvalidParams(_))), "{refused:?}");
 }
 
+#[tokio::test]
+async fn t_30_there_is_no_list_where_tasks_are_off() {
+    let house = House::new(Settings { tasks: false, ..SETTINGS });
+    for params in [json!({}), json!({"filter": {}}), json!({"filter": 5})] {
+        assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::TasksOff)), "{params}");
+    }
+}
+
 /// A change that this host makes is counted; a page that follows the number misses none.
 #[tokio::test]
 async fn a_change_of_a_task_is_counted_for_those_who_look_at_many() {
-    let house = House::new();
+    let house = House::new(SETTINGS);
     let mine = house.five().await;
     let mut changes = house.dispatch.task_changes();
-    tasks_of(&house.dispatch).await.list_tasks(&caller("a"), None).await.expect("lists");
+    let (tasks, id) = (tasks_of(&house.dispatch).await, mine[0].id.to_string());
+    tasks.list_tasks(&caller("a"), None).await.expect("lists");
     changes.mark_unchanged();
     let before = *changes.borrow();
-    tasks_of(&house.dispatch).await.task(&caller("a"), &mine[0].id.to_string()).await.expect("is there");
+    tasks.task(&caller("a"), &id).await.expect("is there");
     assert_eq!(*changes.borrow(), before, "a read changes nothing");
-    let id = mine[0].id.to_string();
-    let cancelled = tasks_of(&house.dispatch).await.cancel_task(&Caller::operator(), &id).await;
-    cancelled.expect("is live");
+    tasks.cancel_task(&Caller::operator(), &id).await.expect("is live");
     assert!(changes.has_changed().expect("the host is there"));
     assert!(*changes.borrow_and_update() > before);
     let load = house.dispatch.load();

@@ -24,10 +24,8 @@ async fn a_list_has_two_tools_in_place_of_many_and_the_others_are_found_and_call
     let definition = found.lines().nth(1).expect("a definition");
     let definition: Value = serde_json::from_str(definition).expect("JSON");
     assert_eq!((&definition["name"], definition["inputSchema"].is_object()), (&json!("csv_profile"), true));
-    assert!(
-        found.starts_with("1 of 1 tools that fit. Call one with toolyard_tool_call.")
-            && !found.contains("mail")
-    );
+    assert!(found.starts_with("1 of 1 tools that fit. Call one with toolyard_tool_call."), "{found}");
+    assert!(!found.contains("mail"), "{found}");
 
     // It is the call of that tool: it becomes a task, and its task has its name.
     let call = json!({"name": "csv_profile", "arguments": {"text": "a"}});
@@ -37,17 +35,14 @@ async fn a_list_has_two_tools_in_place_of_many_and_the_others_are_found_and_call
     assert!(matches!(unknown, Err(Fault::UnknownTool(name)) if name == "mail_sned"));
     let wrong = stage.call_with(&caller, "toolyard_tool_call", json!({"tool": "x"})).await;
     assert!(text_of(&wrong.expect("a reply")).contains("unknown field `tool`"));
-    let rules = json!([
-        {"effect": "deny", "tools": ["mail_send"]},
-        {"effect": "allow", "tools": ["*"]},
-    ]);
+    let rules = json!([{"effect": "deny", "tools": ["mail_send"]}, {"effect": "allow", "tools": ["*"]}]);
     let rules = AccessRules::new(serde_json::from_value(rules).expect("rules")).expect("valid");
     stage.dispatch.enforce(Policy::new(rules, &Rates::default()));
     let denied = stage.call_with(&caller, "toolyard_tool_call", json!({"name": "mail_send"})).await;
     assert!(matches!(denied, Err(Fault::UnknownTool(_))), "as if it were not there");
-    let hidden = stage.call_with(&caller, "tool_search", json!({"query": "mail"})).await;
-    assert!(text_of(&hidden.expect("a reply")).starts_with("No tool fits."));
-    let none = stage.call_with(&caller, "tool_search", json!({"query": "weather"})).await;
-    assert!(text_of(&none.expect("a reply")).starts_with("No tool fits."));
+    for hidden_or_none in ["mail", "weather"] {
+        let found = stage.call_with(&caller, "tool_search", json!({"query": hidden_or_none})).await;
+        assert!(text_of(&found.expect("a reply")).starts_with("No tool fits."), "{hidden_or_none}");
+    }
     assert_eq!(text_of(&stage.call(&caller, "tool_call").await.expect("ran")), "of the plugin");
 }

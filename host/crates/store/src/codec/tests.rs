@@ -23,11 +23,8 @@ fn json() -> impl Strategy<Value = RawJson> {
 }
 
 fn error() -> impl Strategy<Value = RpcError> {
-    (any::<i32>(), any::<String>(), of(json())).prop_map(|(code, message, data)| RpcError {
-        code,
-        message,
-        data,
-    })
+    let parts = (any::<i32>(), any::<String>(), of(json()));
+    parts.prop_map(|(code, message, data)| RpcError { code, message, data })
 }
 
 fn time() -> impl Strategy<Value = Timestamp> {
@@ -83,31 +80,20 @@ fn question() -> impl Strategy<Value = Question> {
 fn approval() -> impl Strategy<Value = Approval> {
     let by = select(vec![ConfirmBy::Operator, ConfirmBy::Person, ConfirmBy::Either]);
     let given = of(select(vec![ApprovedBy::Operator, ApprovedBy::Person]));
-    ("[0-9a-f]{64}", by, of(any::<String>()), any::<u64>(), of(time()), given).prop_map(
-        |(fingerprint, by, message, wait_ms, asked_again, given)| Approval {
-            fingerprint,
-            by,
-            message,
-            wait_ms,
-            asked_again,
-            login: None,
-            given,
-        },
-    )
+    let parts = ("[0-9a-f]{64}", by, of(any::<String>()), any::<u64>(), of(time()), given);
+    parts.prop_map(|(fingerprint, by, message, wait_ms, asked_again, given)| {
+        let login = None;
+        Approval { fingerprint, by, message, wait_ms, asked_again, login, given }
+    })
 }
 
 fn resume() -> impl Strategy<Value = Resume> {
     let retention = select(vec![JournalRetention::Keep, JournalRetention::Failed, JournalRetention::Drop]);
-    let parked = of(of(time()).prop_map(|wake| Parked { wake }));
-    (any::<u64>(), any::<u32>(), any::<bool>(), retention, parked).prop_map(
-        |(reached, stalled, is_stuck, retention, parked)| Resume {
-            reached,
-            stalled,
-            retention,
-            parked,
-            is_stuck,
-        },
-    )
+    let parts = (any::<u64>(), any::<u32>(), any::<bool>(), retention, of(of(time())));
+    parts.prop_map(|(reached, stalled, is_stuck, retention, parked)| {
+        let parked = parked.map(|wake| Parked { wake });
+        Resume { reached, stalled, retention, parked, is_stuck }
+    })
 }
 
 fn any_task() -> impl Strategy<Value = Task> {
@@ -118,17 +104,9 @@ fn any_task() -> impl Strategy<Value = Task> {
     ];
     (
         (any::<u128>(), owner(), of(session()), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
-        (json(), of(json()), requested, any::<u64>(), any::<u64>()),
+        (json(), of(json()), requested, any::<u64>(), any::<u64>(), of(resume())),
         (time(), time(), of(any::<String>()), any::<u64>(), any::<u64>(), any::<u32>()),
-        (
-            of(time()),
-            any::<bool>(),
-            any::<bool>(),
-            vec(question(), 0..3),
-            of(any_outcome()),
-            of(approval()),
-            of(resume()),
-        ),
+        (of(time()), any::<bool>(), any::<bool>(), vec(question(), 0..3), of(any_outcome()), of(approval())),
     )
         .prop_map(|(who, asked, when, rest)| Task {
             id: TaskId(Uuid::from_u128(who.0)),
@@ -151,7 +129,7 @@ fn any_task() -> impl Strategy<Value = Task> {
             started_at: rest.0,
             effects: rest.1,
             rerun: rest.2,
-            resume: rest.6,
+            resume: asked.5,
             bridged: None,
             unresumable: None,
             approval: rest.5.map(Box::new),
@@ -167,14 +145,10 @@ proptest! {
         let ended = original.outcome.as_ref().map(|ended| outcome(ended).expect("encodes"));
         let back = task(&text, original.arguments.as_bytes().to_vec(), ended).expect("decodes");
         prop_assert_eq!(&back, &original);
-        let columns = Columns {
-            id: original.id,
-            status: status(original.status()),
-            created: original.created_at.0,
-            updated: original.updated_at.0,
-        };
+        let (id, status) = (original.id, status(original.status()));
+        let columns = Columns { id, status, created: original.created_at.0, updated: original.updated_at.0 };
         prop_assert_eq!(summary(&columns, &text).expect("decodes"), Summary::of(&original));
-        prop_assert_eq!(status(original.status()) <= LAST_LIVE, original.is_live());
+        prop_assert_eq!(status <= LAST_LIVE, original.is_live());
     }
 
     #[test]

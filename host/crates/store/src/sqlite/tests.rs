@@ -35,8 +35,12 @@ fn open(folder: &Path) -> Arc<SqliteStore> {
 }
 
 fn opened() -> (TempDir, Arc<SqliteStore>) {
+    opened_with(options())
+}
+
+fn opened_with(options: SqliteOptions) -> (TempDir, Arc<SqliteStore>) {
     let folder = folder();
-    let store = open(folder.path());
+    let store = SqliteStore::open(folder.path(), options).expect("opens");
     (folder, store)
 }
 
@@ -57,27 +61,21 @@ async fn a_file_that_is_of_no_use_is_refused_and_kept() {
     drop(other);
     let foreign = fs::read(&path).expect("is there");
     let long = "long and still not a database ".repeat(1_000).into_bytes();
-    for (file, in_words) in [
-        (b"not a database".to_vec(), "not a SQLite database"),
-        (long, "not a SQLite database"),
-        (foreign, "another program"),
-        (damaged, "damaged"),
-        (newer, "use the release that upgraded it"),
+    for (file, kind, in_words) in [
+        (b"not a database".to_vec(), "NotADatabase", "not a SQLite database"),
+        (long, "NotADatabase", "not a SQLite database"),
+        (foreign, "Foreign", "another program"),
+        (damaged, "Damaged", "damaged"),
+        (newer, "Newer", "has schema 4711"),
     ] {
         let folder = self::folder();
         let path = folder.path().join(FILE);
         fs::write(&path, &file).expect("writes");
         let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
-        let has_its_kind = match in_words {
-            "another program" => matches!(error, SqliteOpenError::Foreign { .. }),
-            "damaged" => matches!(error, SqliteOpenError::Damaged { .. }),
-            "use the release that upgraded it" => {
-                matches!(error, SqliteOpenError::Newer { found: 4_711, .. })
-            }
-            _ => matches!(error, SqliteOpenError::NotADatabase { .. }),
-        };
-        assert!(has_its_kind, "{error:?}");
+        assert!(format!("{error:?}").starts_with(kind), "{error:?}");
         assert!(error.to_string().contains(in_words) && error.to_string().contains(FILE), "{error}");
+        let way_back = "use the release that upgraded it";
+        assert!(kind != "Newer" || error.to_string().contains(way_back), "{error}");
         assert!(fs::read(&path).expect("is there") == file, "the file was changed");
     }
 }
@@ -188,9 +186,7 @@ async fn hold(store: &Arc<SqliteStore>) -> std::sync::mpsc::Sender<()> {
 
 #[tokio::test]
 async fn one_operation_that_fails_leaves_its_neighbours_alone() {
-    let folder = folder();
-    let options = SqliteOptions { audit: true, ..options() };
-    let store = SqliteStore::open(folder.path(), options).expect("opens");
+    let (_folder, store) = opened_with(SqliteOptions { audit: true, ..options() });
     let release = hold(&store).await;
     let fails = || store.writer.write(|writing| writing.execute("INSERT INTO nowhere VALUES (1)", []));
     let make = || {
@@ -220,9 +216,8 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
 
 #[tokio::test]
 async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_counted() {
-    let folder = folder();
     let options = SqliteOptions { audit: true, notes: 3, note: Duration::from_millis(10), ..options() };
-    let store = SqliteStore::open(folder.path(), options).expect("opens");
+    let (folder, store) = opened_with(options);
     let other = Connection::open(folder.path().join(FILE)).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("locks");
     for number in 0..5 {
@@ -248,9 +243,8 @@ async fn a_store_that_nobody_exports_keeps_no_entries() {
 
 #[tokio::test]
 async fn a_full_queue_is_waited_for_but_not_for_ever() {
-    let folder = folder();
     let options = SqliteOptions { queue: 1, patience: Duration::from_millis(20), ..options() };
-    let store = SqliteStore::open(folder.path(), options).expect("opens");
+    let (_folder, store) = opened_with(options);
     let release = hold(&store).await;
     let refused = store.create(task(&owner("a")), AMPLE, Records::default()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
@@ -369,9 +363,10 @@ async fn a_task_with_a_hundred_log_lines_makes_no_more_commits_than_one_without(
     assert_eq!(commits, [2, 2]);
 }
 
-/// The response of a request is stored although nothing waits for it. It costs no flush of its own.
+/// The response of a request is stored although nothing waits for it. It costs no flush of its own, and neither does a
+/// wake: if it is lost, the task is still due. The end of a task and of its journal share one flush.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
+async fn appends_and_wakes_are_flushed_with_the_next_write_and_the_last_chunks_with_the_end() {
     let (_folder, store, registry) = measured();
     let made = created(&*store, recorded(&owner("a"), FENCE)).await;
     let before = flushed(&registry);
@@ -386,12 +381,7 @@ async fn an_append_that_nothing_waits_for_is_flushed_with_the_next_write() {
         assert_eq!(flushed(&registry) - before, flushes);
         assert_eq!(store.journal(made.id).await.expect("answers").expect("is there").next, at);
     }
-}
 
-/// A wake that is lost leaves the task due. The end of a task and of its journal share one flush.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wake_is_flushed_with_the_next_write_and_the_last_chunks_with_the_end() {
-    let (_folder, store, registry) = measured();
     let mut task = created(&*store, recorded(&owner("a"), FENCE)).await;
     let before = flushed(&registry);
     let parked = Event::Parked { fence: FENCE, wake: Some(Timestamp(START)), reached: 0 };
@@ -410,10 +400,10 @@ async fn a_wake_is_flushed_with_the_next_write_and_the_last_chunks_with_the_end(
 
 #[tokio::test]
 async fn the_timelines_that_ended_first_give_way() {
-    let (clock, folder) = (ManualClock::at(START), folder());
+    let clock = ManualClock::at(START);
     let memory = MemoryStore::new(clock.clone()).with_timelines(narrow());
     timeline::the_timelines_that_ended_first_give_way(&memory, &clock).await;
     let options = SqliteOptions { timeline: narrow(), ..SqliteOptions::new(clock.clone()) };
-    let sqlite = SqliteStore::open(folder.path(), options).expect("opens");
+    let (_folder, sqlite) = opened_with(options);
     timeline::the_timelines_that_ended_first_give_way(&*sqlite, &clock).await;
 }

@@ -10,50 +10,30 @@ pub fn races(all: u32) -> u32 {
 }
 
 mod memory {
-    use super::*;
-
-    fn fixture() -> Fixture {
-        let clock = ManualClock::at(START);
-        super::memory(MemoryStore::new(clock.clone()).audited(), clock, races(100_000))
-    }
-
-    toolyard_store_contract::contract_tests!(fixture());
+    toolyard_store_contract::contract_tests!(super::memory(
+        super::MemoryStore::audited,
+        super::races(100_000)
+    ));
 }
 
 mod leased {
-    use super::*;
     use toolyard_store_contract::leases::LEASE;
 
-    fn fixture() -> Fixture {
-        let clock = ManualClock::at(START);
-        super::memory(MemoryStore::new(clock.clone()).leased(LEASE), clock, 1)
-    }
-
-    toolyard_store_contract::lease_tests!(fixture());
+    toolyard_store_contract::lease_tests!(super::memory(|store| store.leased(LEASE), 1));
 }
 
 mod sqlite {
-    use super::*;
-
-    fn fixture() -> Fixture {
-        super::sqlite(None)
-    }
-
-    toolyard_store_contract::contract_tests!(fixture());
+    toolyard_store_contract::contract_tests!(super::sqlite(None));
 }
 
 /// Encrypted stores also keep every promise of a store.
 mod encrypted {
-    use super::*;
-
-    fn fixture() -> Fixture {
-        super::sqlite(Keyring::new([[7; 32]]))
-    }
-
-    toolyard_store_contract::contract_tests!(fixture());
+    toolyard_store_contract::contract_tests!(super::sqlite(super::Keyring::new([[7; 32]])));
 }
 
-fn memory(first: MemoryStore, clock: Arc<ManualClock>, races: u32) -> Fixture {
+fn memory(set: impl FnOnce(MemoryStore) -> MemoryStore, races: u32) -> Fixture {
+    let clock = ManualClock::at(START);
+    let first = set(MemoryStore::new(clock.clone()));
     let open = move || {
         let store = Arc::new(first.node());
         let killed = store.clone();

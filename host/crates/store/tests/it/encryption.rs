@@ -26,8 +26,7 @@ impl Place for TempDir {
     const IS_PLAIN: &'static str = "hex(substr(body, 1, 1)) <> '01'";
 
     async fn try_open(&self, keys: &[[u8; 32]]) -> Result<Arc<dyn Backend>, String> {
-        let store = try_open(self.path(), keys).map_err(|error| error.to_string())?;
-        Ok(store)
+        try_open(self.path(), keys).map(|store| store as Arc<dyn Backend>).map_err(|error| error.to_string())
     }
 
     async fn run(&self, sql: &str) {
@@ -142,31 +141,19 @@ async fn values_that_were_moved_or_changed_are_refused() {
     let folder = folder();
     let store = open(folder.path(), &[NEW]);
     let (one, two) = (told(&store).await, told(&store).await);
-    let keep = "CREATE TABLE kept AS SELECT * FROM task; CREATE TABLE kept_long AS SELECT * FROM arguments";
+    let keep = "CREATE TABLE kept AS SELECT * FROM task; CREATE TABLE long AS SELECT * FROM arguments";
     folder.run(keep).await;
     let undo =
         "UPDATE task SET (record, outcome) = (SELECT record, outcome FROM kept WHERE kept.id = task.id);
-        UPDATE arguments SET body = (SELECT body FROM kept_long WHERE kept_long.task = arguments.task)";
+        UPDATE arguments SET body = (SELECT body FROM long WHERE long.task = arguments.task)";
     for (what, change) in [
-        (
-            "the record of another",
-            "UPDATE task SET record = (SELECT record FROM kept WHERE kept.id <> task.id)",
-        ),
-        (
-            "the outcome of another",
-            "UPDATE task SET outcome = (SELECT outcome FROM kept WHERE kept.id <> task.id)",
-        ),
-        ("a shortened outcome", "UPDATE task SET outcome = substr(outcome, 1, length(outcome) - 1)"),
-        (
-            "arguments as an outcome",
-            "UPDATE task SET outcome = (SELECT body FROM kept_long WHERE kept_long.task = seq)",
-        ),
-        (
-            "the arguments of another",
-            "UPDATE arguments SET body = (SELECT body FROM kept_long WHERE kept_long.task <> arguments.task)",
-        ),
+        ("the record of another", "task SET record = (SELECT record FROM kept WHERE kept.id <> task.id)"),
+        ("another's outcome", "task SET outcome = (SELECT outcome FROM kept WHERE kept.id <> task.id)"),
+        ("a shortened outcome", "task SET outcome = substr(outcome, 1, length(outcome) - 1)"),
+        ("another kind", "task SET outcome = (SELECT body FROM long WHERE long.task = seq)"),
+        ("moved arguments", "arguments SET body = (SELECT body FROM long WHERE long.task <> arguments.task)"),
     ] {
-        folder.run(&format!("{change} WHERE rowid = {}", folder.named(one.id))).await;
+        folder.run(&format!("UPDATE {change} WHERE rowid = {}", folder.named(one.id))).await;
         let refused = store.read(one.id, None).await;
         assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{what}: {refused:?}");
         assert_eq!(read(&*store, two.id).await, two, "{what}: it harms no other task");

@@ -124,8 +124,7 @@ pub async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go<P: Place>(pl
     assert_eq!(place.needed().await, 2);
     let (all, anew) = (MANY as u64 + 2, MANY as u64 + 1);
     let mut seen = Vec::new();
-    let done =
-        store.reseal(SealWith::Newest, &mut |so_far| seen.push(so_far)).await.expect("is encrypted again");
+    let done = store.reseal(SealWith::Newest, &mut |so_far| seen.push(so_far)).await.expect("is done");
     assert_eq!(done, ReencryptionReport { seen: all, written: anew, ..ReencryptionReport::default() });
     assert!(seen.is_sorted() && seen.last() == Some(&all), "{seen:?}");
     assert_eq!(place.needed().await, 1);
@@ -209,17 +208,9 @@ pub async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_ou
 
 /// Changes of chunks that are made behind the store's back, each with the first number whose reader notices it.
 const DAMAGE: [(u32, &str, &str); 7] = [
-    (
-        0,
-        "a shortened chunk",
-        "UPDATE journal_chunk SET body = substr(body, 1, 100) WHERE {mine} AND number = 2",
-    ),
-    (
-        0,
-        "a chunk without its beginning",
-        "UPDATE journal_chunk SET body = substr(body, 2) WHERE {mine} AND number = 1",
-    ),
-    (0, "an empty chunk", "UPDATE journal_chunk SET body = substr(body, 1, 0) WHERE {mine} AND number = 0"),
+    (0, "a shortened chunk", "{set} substr(body, 1, 100) WHERE {mine} AND number = 2"),
+    (0, "a chunk without its beginning", "{set} substr(body, 2) WHERE {mine} AND number = 1"),
+    (0, "an empty chunk", "{set} substr(body, 1, 0) WHERE {mine} AND number = 0"),
     (0, "no chunk", "DELETE FROM journal_chunk WHERE {mine} AND number = 1"),
     // A reader that stops before it cannot notice.
     (3, "no last chunk", "DELETE FROM journal_chunk WHERE {mine} AND number = 3"),
@@ -227,15 +218,13 @@ const DAMAGE: [(u32, &str, &str); 7] = [
     (
         0,
         "swapped chunks",
-        "UPDATE journal_chunk SET body = (SELECT kept.body FROM kept
-            WHERE kept.task = journal_chunk.task AND kept.number = 1 - journal_chunk.number)
+        "{set} (SELECT body FROM kept WHERE kept.task = journal_chunk.task AND kept.number = 1 - journal_chunk.number)
          WHERE {mine} AND number < 2",
     ),
     (
         0,
         "a chunk of another task",
-        "UPDATE journal_chunk SET body = (SELECT kept.body FROM kept
-            WHERE kept.task <> journal_chunk.task AND kept.number = journal_chunk.number)
+        "{set} (SELECT body FROM kept WHERE kept.task <> journal_chunk.task AND kept.number = journal_chunk.number)
          WHERE {mine} AND number = 2",
     ),
 ];
@@ -247,17 +236,16 @@ pub async fn damage_in_a_chunk_is_noticed_and_never_passed_on(place: impl Place)
         let of_both = format!("task IN ({}, {})", place.named(id), place.named(other));
         place.run(&format!("CREATE TABLE kept AS SELECT * FROM journal_chunk WHERE {of_both}")).await;
         for (from, what, sql) in damage {
+            let sql = sql.replace("{set}", "UPDATE journal_chunk SET body =");
             place.run(&sql.replace("{mine}", &format!("task = {}", place.named(id)))).await;
             let found = store.chunks(id, *from, u64::MAX).await;
             assert!(matches!(found, Err(StoreError::Corrupt(_))), "{what}: {found:?}");
-            let repeated =
-                store.write_chunks(id, FENCE, 0, chunks.clone(), ChunkWrite::Append(Flush::Now)).await;
+            let again = ChunkWrite::Append(Flush::Now);
+            let repeated = store.write_chunks(id, FENCE, 0, chunks.clone(), again).await;
             assert!(!matches!(repeated, Ok(Appended::Done)), "{what}: {repeated:?}");
             assert_eq!(store.chunks(other, 0, u64::MAX).await.expect("reads"), others, "{what}");
-            let undo = format!(
-                "DELETE FROM journal_chunk WHERE {of_both}; INSERT INTO journal_chunk SELECT * FROM kept"
-            );
-            place.run(&undo).await;
+            place.run(&format!("DELETE FROM journal_chunk WHERE {of_both}")).await;
+            place.run("INSERT INTO journal_chunk SELECT * FROM kept").await;
             assert_eq!(store.chunks(id, 0, u64::MAX).await.expect("reads"), chunks, "{what}");
         }
         place.run("DROP TABLE kept").await;

@@ -61,14 +61,7 @@ impl Process {
     /// Its next output, if any.
     fn hear(&mut self) -> Option<Vec<String>> {
         self.lines
-            .by_ref()
-            .filter_map(|line| Some(line.ok()?.strip_prefix("> ")?.split(' ').map(str::to_owned).collect()))
-            .next()
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("SIGKILL");
-        self.child.wait().expect("ends");
+            .find_map(|line| Some(line.ok()?.strip_prefix("> ")?.split(' ').map(str::to_owned).collect()))
     }
 }
 
@@ -90,7 +83,8 @@ async fn what_was_acknowledged_survives_a_kill() {
         for _ in 0..=(round * 131) % 600 {
             note(&mut said, &process.hear().expect("it writes"));
         }
-        process.kill();
+        process.child.kill().expect("SIGKILL");
+        process.child.wait().expect("ends");
         // The output before the process was killed counts as well.
         while let Some(words) = process.hear() {
             note(&mut said, &words);

@@ -77,14 +77,8 @@ fn t_42_strangers_without_end_are_counted_together() {
 
 #[test]
 fn t_42_each_kind_of_operation_has_a_rate_of_its_own() {
-    let all = Rates {
-        requests: rate("2/h"),
-        creation: rate("2/h"),
-        polling: rate("2/h"),
-        failed_lookups: rate("2/h"),
-        sessions: rate("2/h"),
-        ..Rates::default()
-    };
+    let [requests, creation, polling, failed_lookups, sessions] = [rate("2/h"); 5];
+    let all = Rates { requests, creation, polling, failed_lookups, sessions, ..Rates::default() };
     let rate_limits = rate_limits(all);
     let who = subject("alice", "one");
     for operation in Operation::ALL {

@@ -6,10 +6,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn denying(pattern: &str) -> AccessRules {
-    rules(json!([
-        {"effect": "deny", "tools": ["t"], "arguments": {"/v": pattern}},
-        {"effect": "allow", "tools": ["*"]},
-    ]))
+    denying_at("/v", pattern)
+}
+
+fn denying_at(pointer: &str, pattern: &str) -> AccessRules {
+    let deny = json!({"effect": "deny", "tools": ["t"], "arguments": {pointer: pattern}});
+    rules(json!([deny, {"effect": "allow", "tools": ["*"]}]))
 }
 
 fn allowing(pattern: &str) -> AccessRules {
@@ -22,12 +24,8 @@ fn passes(authority: &AccessRules, text: &str) -> bool {
 
 fn passes_typed(authority: &AccessRules, value: ArgumentValue<'static>) -> bool {
     let typed = || Some(ArgumentValue::Object(vec![("v".into(), value)]));
-    is_allowed(&authority.allows_typed(
-        &alice(),
-        tool("t"),
-        &args(r#"{"v":"as the client wrote it"}"#),
-        typed,
-    ))
+    let written = args(r#"{"v":"as the client wrote it"}"#);
+    is_allowed(&authority.allows_typed(&alice(), tool("t"), &written, typed))
 }
 
 /// Cases that no property below contains.
@@ -59,10 +57,7 @@ fn what_the_host_reads_for_the_guest_is_compared_exactly() {
     assert!(passes_typed(&denying("116.5|1"), bytes()));
     assert!(passes_typed(&allowing("c2VjcmV0"), bytes()));
     assert!(!passes_typed(&allowing("115"), bytes()));
-    let at = rules(json!([
-        {"effect": "deny", "tools": ["t"], "arguments": {"/v/1": "101"}},
-        {"effect": "allow", "tools": ["*"]},
-    ]));
+    let at = denying_at("/v/1", "101");
     assert!(!passes_typed(&at, bytes()), "the second byte");
     assert!(passes_typed(&at, ArgumentValue::Bytes(b"es".to_vec())));
     // The client's own text does not matter then.
@@ -83,10 +78,7 @@ fn names_are_compared_as_the_most_careless_reader_does() {
     }
     assert!(!passes(&allowing("x"), r#"{"V":"x"}"#), "there is no `v`");
     assert!(passes(&allowing("x"), r#"{"v":"x","w":"y"}"#));
-    let kelvin = rules(json!([
-        {"effect": "deny", "tools": ["t"], "arguments": {"/key/strasse": "x"}},
-        {"effect": "allow", "tools": ["*"]},
-    ]));
+    let kelvin = denying_at("/key/strasse", "x");
     assert!(!passes(&kelvin, "{\"\u{212a}ey\":{\"\u{17f}tra\u{17f}se\":\"x\"}}"));
 }
 
@@ -113,11 +105,11 @@ fn h_1_no_spelling_passes_by_a_rule_that_wants_an_approval() {
 
 #[test]
 fn too_many_numbers_are_ambiguous() {
-    let numbers = |count: usize| format!("{{\"v\":[{}]}}", vec!["1"; count].join(","));
-    assert!(passes(&denying("2"), &numbers(20_000)));
-    assert!(!passes(&denying("2"), &numbers(20_001)));
-    assert!(passes(&allowing("1"), &numbers(20_000)));
-    assert!(!passes(&allowing("1"), &numbers(20_001)));
+    for (count, expected) in [(20_000, true), (20_001, false)] {
+        let numbers = format!("{{\"v\":[{}]}}", vec!["1"; count].join(","));
+        assert_eq!(passes(&denying("2"), &numbers), expected, "{count}");
+        assert_eq!(passes(&allowing("1"), &numbers), expected, "{count}");
+    }
     let texts = format!("{{\"v\":[{}]}}", vec!["\"1\""; 30_000].join(","));
     assert!(passes(&denying("2"), &texts), "texts are compared once each");
 }
@@ -225,19 +217,16 @@ proptest! {
     fn no_spelling_of_a_denied_text_or_name_passes(
         text in "\\PC{1,8}", name in "[a-zA-Z]{1,4}", which in any::<u64>(), other in "\\PC{1,8}",
     ) {
-        let authority = rules(json!([
-            {"effect": "deny", "tools": ["t"], "arguments": {format!("/{name}"): regex::escape(&text)}},
-            {"effect": "allow", "tools": ["*"]},
-        ]));
+        let authority = denying_at(&format!("/{name}"), &regex::escape(&text));
         let value = escaped(&text, which);
         let member = escaped(&name, which.rotate_left(7));
-        let plain = format!("{{{member}:{value}}}");
-        prop_assert!(!passes(&authority, &plain), "{}", plain);
-        let twice = format!("{{{member}:{},{}:{value}}}", escaped(&other, which), escaped(&name, !which));
-        prop_assert!(!passes(&authority, &twice), "{}", twice);
-        let cased = format!("{{{}:{value}}}", escaped(&name.to_uppercase(), which));
-        prop_assert!(!passes(&authority, &cased), "{}", cased);
-        let cut = format!("{{{member}:{}}}", escaped(&format!("{text}\0{other}"), which));
-        prop_assert!(!passes(&authority, &cut), "{}", cut);
+        for arguments in [
+            format!("{{{member}:{value}}}"),
+            format!("{{{member}:{},{}:{value}}}", escaped(&other, which), escaped(&name, !which)),
+            format!("{{{}:{value}}}", escaped(&name.to_uppercase(), which)),
+            format!("{{{member}:{}}}", escaped(&format!("{text}\0{other}"), which)),
+        ] {
+            prop_assert!(!passes(&authority, &arguments), "{}", arguments);
+        }
     }
 }

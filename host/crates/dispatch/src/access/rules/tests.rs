@@ -6,7 +6,6 @@ use crate::access::principal::tests::bare;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolyard_task::approval::Confirm;
 
 /// Rules as an operator writes them.
 pub(super) fn rules(written: Value) -> AccessRules {
@@ -55,9 +54,9 @@ fn without_rules_everything_is_allowed_and_with_any_only_what_they_say() {
     assert_eq!(AccessRules::default().shows(&Principal::Anonymous, tool("x")), Decision::Allowed(None));
     let authority = rules(json!([{"effect": "allow", "tools": ["csv_*"]}]));
     assert_eq!(authority.shows(&alice(), tool("csv_profile")), Decision::Allowed(Some(0)));
-    assert_eq!(authority.shows(&alice(), tool("jq")), Decision::Denied(None));
-    assert_eq!(authority.shows(&alice(), Object::Prompt("csv_profile")), Decision::Denied(None));
-    assert_eq!(authority.shows(&alice(), Object::Resource("csv_profile:")), Decision::Denied(None));
+    for denied in [tool("jq"), Object::Prompt("csv_profile"), Object::Resource("csv_profile:")] {
+        assert_eq!(authority.shows(&alice(), denied), Decision::Denied(None));
+    }
 }
 
 #[test]
@@ -217,14 +216,10 @@ fn every_step_to_a_decision_can_be_told() {
     let alice = alice();
     let steps = authority.explain(&alice, tool("x"), Some(&args(r#"{"n":2}"#)));
     let misses: Vec<_> = steps.iter().map(|step| step.miss.clone()).collect();
-    let expected = [
-        Some(Mismatch::Object),
-        Some(Mismatch::Principal),
-        Some(Mismatch::Scopes(vec!["write".to_owned()])),
-        Some(Mismatch::Argument("/n".to_owned())),
-        None,
-    ];
-    assert_eq!(misses, expected);
+    let (scopes, argument) =
+        (Mismatch::Scopes(vec!["write".to_owned()]), Mismatch::Argument("/n".to_owned()));
+    let expected = [Mismatch::Object, Mismatch::Principal, scopes, argument].map(Some);
+    assert_eq!(misses, [&expected[..], &[None]].concat());
 }
 
 #[test]
@@ -277,12 +272,8 @@ mod naive {
     }
 
     fn first(rules: &[RuleSpec], who: &Subject, scopes: &BTreeSet<String>, name: &str, value: &str) -> bool {
-        for rule in rules {
-            if holds(rule, who, scopes, name, value) {
-                return rule.effect == Effect::Allow;
-            }
-        }
-        false
+        let first = rules.iter().find(|rule| holds(rule, who, scopes, name, value));
+        first.is_some_and(|rule| rule.effect == Effect::Allow)
     }
 
     /// Yes, yes with more scopes, or no.
@@ -329,18 +320,9 @@ fn any_rule() -> impl Strategy<Value = RuleSpec> {
         texts(&["*", "a*", "*b", "ab", "?b", "b"]),
         pair("/value", &["1", "2"]),
     )
-        .prop_map(|(effect, principals, scopes, claims, tools, arguments)| RuleSpec {
-            name: None,
-            effect,
-            confirm: Confirm::Never,
-            principals,
-            clients: None,
-            scopes,
-            claims,
-            tools: Some(tools),
-            resources: None,
-            prompts: None,
-            arguments,
+        .prop_map(|(effect, principals, scopes, claims, tools, arguments)| {
+            let bare = serde_json::from_value(json!({"effect": "deny"})).expect("a rule");
+            RuleSpec { effect, principals, scopes, claims, tools: Some(tools), arguments, ..bare }
         })
 }
 

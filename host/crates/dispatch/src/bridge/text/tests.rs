@@ -19,14 +19,8 @@ fn names() -> ToolNames {
 }
 
 fn with_prefix(prefix: &str) -> ToolNames {
-    let name = |name: &str| format!("{prefix}{name}");
-    ToolNames {
-        wait: name(WAIT),
-        list: name(LIST),
-        cancel: name(CANCEL),
-        answer: Some(name(ANSWER)),
-        console: None,
-    }
+    let [wait, list, cancel, answer] = [WAIT, LIST, CANCEL, ANSWER].map(|name| format!("{prefix}{name}"));
+    ToolNames { wait, list, cancel, answer: Some(answer), console: None }
 }
 
 fn running() -> RunningTask<'static> {
@@ -34,17 +28,19 @@ fn running() -> RunningTask<'static> {
     RunningTask { tool: "render", id: ID, elapsed, progress: None, status: None, state: RunState::Running }
 }
 
-fn deploy(form: &RawJson) -> OpenQuestion {
+fn deploy() -> OpenQuestion {
     OpenQuestion {
         key: "deploy".to_owned(),
         message: "Deploy to production?".to_owned(),
         left: Duration::from_secs(299),
-        kind: OpenQuestionKind::Form(form.clone()),
+        kind: OpenQuestionKind::Form(RawJson::of(
+            &json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}),
+        )),
     }
 }
 
 fn page(url: &str) -> OpenQuestion {
-    OpenQuestion { kind: OpenQuestionKind::Url(url.to_owned()), ..deploy(&ok_form()) }
+    OpenQuestion { kind: OpenQuestionKind::Url(url.to_owned()), ..deploy() }
 }
 
 fn listed(tool: &str, status: TaskStatus, updated_at: Timestamp) -> Summary {
@@ -64,8 +60,10 @@ fn listed(tool: &str, status: TaskStatus, updated_at: Timestamp) -> Summary {
     }
 }
 
-fn ok_form() -> RawJson {
-    RawJson::of(&json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}))
+/// A client without the tool that answers is not told to call it.
+fn assert_names_no_call(questions: &[OpenQuestion]) {
+    let text = waiting_for_answer(ID, "deploy", questions, &ToolNames { answer: None, ..names() });
+    assert!(!text.contains("task_answer") && !text.contains("call"), "{text}");
 }
 
 fn handed_off(task: &RunningTask<'_>) -> String {
@@ -90,7 +88,7 @@ fn a_hand_off_says_that_nothing_failed_and_which_call_comes_next() {
 
 #[test]
 fn a_hand_off_begins_with_the_immediate_response_of_the_manifest_and_ends_with_an_open_question() {
-    let asked = [deploy(&ok_form())];
+    let asked = [deploy()];
     let text = hand_off(&running(), NOW, NOW, Some("Rendering.\nLook at the preview."), &asked, &names());
     assert!(text.starts_with("Rendering. Look at the preview.\n\"render\" is still running."), "{text}");
     let block = format!("\n\n{}", waiting_for_answer(ID, "render", &asked, &names()));
@@ -118,19 +116,16 @@ fn a_wait_that_ends_early_says_how_far_the_task_is() {
         "Task {ID} (\"render\") is still running (1 min 35 s; step 7 of 10). To get the result, call \
          task_wait again with {{\"task_id\": \"{ID}\"}}."
     );
-    assert_eq!(still_running(&task, 1, &names()), first);
-    assert_eq!(still_running(&task, 2, &names()), first);
     let third = format!("{first} You may also tell the user that it takes longer, and come back later.");
-    assert_eq!(still_running(&task, 3, &names()), third);
-    assert_eq!(still_running(&task, 30, &names()), third);
+    for (waits, expected) in [(1, &first), (2, &first), (3, &third), (30, &third)] {
+        assert_eq!(still_running(&task, waits, &names()), *expected);
+    }
     let task = RunningTask { state: RunState::Queued(2), ..running() };
-    assert_eq!(
-        still_running(&task, 1, &names()),
-        format!(
-            "Task {ID} (\"render\") is waiting for its turn; 2 calls are running (45 s). To get the result, \
-             call task_wait again with {{\"task_id\": \"{ID}\"}}."
-        )
+    let queued = format!(
+        "Task {ID} (\"render\") is waiting for its turn; 2 calls are running (45 s). To get the result, \
+         call task_wait again with {{\"task_id\": \"{ID}\"}}."
     );
+    assert_eq!(still_running(&task, 1, &names()), queued);
 }
 
 #[test]
@@ -147,41 +142,29 @@ fn progress_is_shown_as_steps_or_as_numbers() {
         let progress = Progress { progress, total, message: message.map(str::to_owned) };
         assert_eq!(so_far(&RunningTask { progress: Some(&progress), ..running() }), expected);
     }
-    assert_eq!(
-        so_far(&RunningTask { status: Some("warming up"), ..running() }),
-        "45 s; status \"warming up\""
-    );
-    assert_eq!(so_far(&RunningTask { status: Some(""), ..running() }), "45 s");
+    for (status, expected) in [("warming up", "45 s; status \"warming up\""), ("", "45 s")] {
+        assert_eq!(so_far(&RunningTask { status: Some(status), ..running() }), expected);
+    }
 }
 
 #[test]
 fn each_end_of_a_task_has_a_sentence() {
     let error = RpcError::new(-32603, "out of memory");
+    let call = format!("call task_wait with {{\"task_id\": \"{ID}\"}}.");
     for (text, expected) in [
         (done_prefix(ID, "render"), "is done. Its result:"),
         (failed(ID, "render", &error), "failed: \"out of memory\" (-32603)."),
         (cancelled(ID, "render"), "was cancelled. It has no result."),
         (expired(ID, "render"), "ran out of time, so the host stopped it. It has no result."),
         (stopped(ID, "render"), "is cancelled. Its effects so far are not undone."),
-        (
-            already_ended(ID, "render", &names()),
-            &format!("has already ended. To get its result, call task_wait with {{\"task_id\": \"{ID}\"}}."),
-        ),
-        (
-            answer_passed_on(ID, "render", &names()),
-            &format!(
-                "has the answer and goes on. To get the result, call task_wait with {{\"task_id\": \"{ID}\"}}."
-            ),
-        ),
+        (already_ended(ID, "render", &names()), "has already ended. To get its result, CALL"),
+        (answer_passed_on(ID, "render", &names()), "has the answer and goes on. To get the result, CALL"),
         (
             no_such_question(ID, "render", "k", &names()),
-            &format!(
-                "is not waiting for an answer with the key \"k\". To see how it goes on, call task_wait with \
-                 {{\"task_id\": \"{ID}\"}}."
-            ),
+            "is not waiting for an answer with the key \"k\". To see how it goes on, CALL",
         ),
     ] {
-        assert_eq!(text, format!("Task {ID} (\"render\") {expected}"));
+        assert_eq!(text, format!("Task {ID} (\"render\") {expected}").replace("CALL", &call));
     }
 }
 
@@ -213,16 +196,14 @@ fn a_list_has_a_line_for_each_task() {
         task("old", TaskStatus::Completed, 86_400_000 + 7_200_000),
     ];
     let tasks: Vec<&Summary> = tasks.iter().collect();
-    assert_eq!(
-        task_list(&tasks, ListFilter::All, NOW, &names()),
-        format!(
-            "Background tasks:\n\
-             - {ID}: \"render\", running since 22:08 UTC (1 min 35 s)\n\
-             - {ID}: \"deploy\", waiting for an answer from the user since 22:09 UTC (5 s)\n\
-             - {ID}: \"old\", done since 2026-11-23 20:10 UTC (1 d 2 h)\n\
-             To get a result, call task_wait with its task_id."
-        )
+    let expected = format!(
+        "Background tasks:\n\
+         - {ID}: \"render\", running since 22:08 UTC (1 min 35 s)\n\
+         - {ID}: \"deploy\", waiting for an answer from the user since 22:09 UTC (5 s)\n\
+         - {ID}: \"old\", done since 2026-11-23 20:10 UTC (1 d 2 h)\n\
+         To get a result, call task_wait with its task_id."
     );
+    assert_eq!(task_list(&tasks, ListFilter::All, NOW, &names()), expected);
     let several = several_tasks(&tasks[..2], NOW, &names());
     assert!(several.starts_with("Several tasks have not ended:\n- "), "{several}");
     assert!(several.ends_with("\nCall task_wait with the task_id of one of them."), "{several}");
@@ -240,15 +221,13 @@ fn a_question_is_shown_with_its_fields_and_the_call_that_answers_it_if_the_clien
          \"action\": \"accept\", \"content\": {{\"ok\": true}}}}.\n\
          If the user refuses, call task_answer with \"action\": \"decline\" and no content."
     );
-    let form = ok_form();
-    assert_eq!(waiting_for_answer(ID, "deploy", &[deploy(&form)], &names()), expected);
-    let unaware = waiting_for_answer(ID, "deploy", &[deploy(&form)], &ToolNames { answer: None, ..names() });
-    assert!(!unaware.contains("task_answer") && !unaware.contains("call"), "{unaware}");
+    assert_eq!(waiting_for_answer(ID, "deploy", &[deploy()], &names()), expected);
+    assert_names_no_call(&[deploy()]);
     let at_console = names().at(Some("http://127.0.0.1:7422"));
-    let elsewhere = waiting_for_answer(ID, "deploy", &[deploy(&form)], &at_console);
+    let elsewhere = waiting_for_answer(ID, "deploy", &[deploy()], &at_console);
     assert_eq!(elsewhere, format!("{expected}\nOr the user answers at http://127.0.0.1:7422/q/{ID}."));
-    let second = OpenQuestion { key: "deploy (2)".to_owned(), ..deploy(&form) };
-    let both = waiting_for_answer(ID, "deploy", &[deploy(&form), second], &names());
+    let second = OpenQuestion { key: "deploy (2)".to_owned(), ..deploy() };
+    let both = waiting_for_answer(ID, "deploy", &[deploy(), second], &names());
     assert!(both.starts_with(&expected) && both.contains("\"key\": \"deploy (2)\""), "{both}");
 }
 
@@ -258,8 +237,7 @@ fn a_page_is_shown_with_its_address() {
     let text = waiting_for_answer(ID, "deploy", &[page(url)], &names());
     assert!(text.contains(&format!("\n  The user must open \"{url}\".\n")), "{text}");
     assert!(text.contains("\"key\": \"deploy\", \"action\": \"accept\"}."), "{text}");
-    let unaware = waiting_for_answer(ID, "deploy", &[page(url)], &ToolNames { answer: None, ..names() });
-    assert!(!unaware.contains("task_answer") && !unaware.contains("call"), "{unaware}");
+    assert_names_no_call(&[page(url)]);
     let long = format!("https://example.com/{}", "a".repeat(5_000));
     let text = waiting_for_answer(ID, "deploy", &[page(&long)], &names());
     assert!(text.contains("too long to be shown") && text.len() < 1_000, "{text}");
@@ -267,15 +245,10 @@ fn a_page_is_shown_with_its_address() {
 
 #[test]
 fn an_answer_that_does_not_fit_is_explained() {
-    let form = ok_form();
-    let again = OpenQuestion { key: "deploy (2)".to_owned(), ..deploy(&form) };
+    let again = OpenQuestion { key: "deploy (2)".to_owned(), ..deploy() };
     let text = answer_misfit(ID, "deploy", "at `/ok`: 5 is not a boolean", Some(&again), &names());
-    assert!(
-        text.starts_with(
-            "The answer does not fit the form: \"at `/ok`: 5 is not a boolean\". Correct it and answer again.\nTask "
-        ) && text.contains("key \"deploy (2)\""),
-        "{text}"
-    );
+    let expected = "The answer does not fit the form: \"at `/ok`: 5 is not a boolean\". Correct it and answer again.\nTask ";
+    assert!(text.starts_with(expected) && text.contains("key \"deploy (2)\""), "{text}");
     let text = answer_misfit(ID, "deploy", "no", None, &names());
     assert!(text.contains("does not ask again. To see how it goes on, call task_wait with"), "{text}");
 }
@@ -322,14 +295,11 @@ fn texts(task: &RunningTask<'_>, tool: &str, questions: &[OpenQuestion], names: 
 #[test]
 fn texts_use_the_names_that_the_client_knows() {
     let names = with_prefix("yard_");
-    let form = ok_form();
     let others = [unknown_task(ID, &names), no_task(&names)];
-    for text in texts(&running(), "t", &[deploy(&form)], &names).into_iter().chain(others) {
+    for text in texts(&running(), "t", &[deploy()], &names).into_iter().chain(others) {
+        assert!(text.contains("yard_task_"), "{text}");
         let plain = text.replace("yard_task_", "");
-        assert!(
-            text.contains("yard_task_") && !plain.contains("task_wait") && !plain.contains("task_list"),
-            "{text}"
-        );
+        assert!(!plain.contains("task_wait") && !plain.contains("task_list"), "{text}");
     }
 }
 
@@ -342,7 +312,8 @@ fn a_guest_cannot_forge_a_line_nor_hide_text() {
         "properties": {FORGED: {"type": "string", "title": FORGED, "enum": [FORGED]}},
         "required": [FORGED],
     }));
-    let question = OpenQuestion { key: FORGED.to_owned(), message: FORGED.to_owned(), ..deploy(&form) };
+    let kind = OpenQuestionKind::Form(form);
+    let question = OpenQuestion { key: FORGED.to_owned(), message: FORGED.to_owned(), kind, ..deploy() };
     let page = OpenQuestion { kind: OpenQuestionKind::Url(FORGED.to_owned()), ..question.clone() };
     let error = RpcError::new(1, FORGED);
     let ends =
@@ -369,8 +340,7 @@ fn long_texts_of_guests_are_clipped() {
     assert!(text.contains(&format!("\"{}…\"", "é".repeat(MAX_GUEST_CHARS))), "{text}");
     assert!(text.chars().count() < 2 * MAX_GUEST_CHARS + 600);
     assert!(failed(ID, "t", &RpcError::new(1, long.as_str())).chars().count() < MAX_MESSAGE_CHARS + 100);
-    let form = ok_form();
-    let text = waiting_for_answer(ID, "t", &[OpenQuestion { message: long, ..deploy(&form) }], &names());
+    let text = waiting_for_answer(ID, "t", &[OpenQuestion { message: long, ..deploy() }], &names());
     assert!(text.contains(&format!("\"{}…\"\n", "é".repeat(MAX_MESSAGE_CHARS))), "{text}");
 }
 

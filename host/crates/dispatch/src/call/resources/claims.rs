@@ -48,16 +48,6 @@ mod tests {
         Arc::new(provider)
     }
 
-    fn all() -> Vec<Arc<dyn Provider>> {
-        vec![
-            provider("a", None),
-            provider("b", Some(&["book:/*"])),
-            provider("c", Some(&["book:/1"])),
-            provider("d", None),
-            provider("e", Some(&[])),
-        ]
-    }
-
     /// The names of the plugins that may have a URI with this claimant.
     fn owners(all: &[Arc<dyn Provider>], claimant: Option<&Arc<dyn Provider>>) -> String {
         let owners = all.iter().filter(|provider| may_have(claimant, provider));
@@ -65,24 +55,23 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_belongs_to_the_first_plugin_that_claims_it_else_to_those_that_claim_nothing() {
-        let all = all();
+    fn a_uri_or_template_belongs_to_the_first_plugin_that_claims_it_else_to_those_that_claim_nothing() {
+        let all = [
+            provider("a", None),
+            provider("b", Some(&["book:/*"])),
+            provider("c", Some(&["book:/1"])),
+            provider("d", None),
+            provider("e", Some(&[])),
+        ];
         for (uri, expected) in [("book:/1", "b"), ("BOOK:/2", "b"), ("note:/1", "ad"), ("book:/../1", "ad")] {
             assert_eq!(owners(&all, claimant(&all, uri)), expected, "{uri}");
         }
-    }
-
-    #[test]
-    fn a_template_belongs_to_the_plugin_that_claims_all_its_uris() {
-        let all = all();
-        for (template, expected) in [
-            ("book:/{n}", "b"),
-            ("Book:/x/{n}", "b"),
-            ("book:{+n}", "ad"),
-            ("{+any}", "ad"),
-            ("book:/1{n}", "b"),
-        ] {
-            assert_eq!(owners(&all, template_claimant(&all, template)), expected, "{template}");
+        // A template belongs to the plugin that claims all its URIs.
+        for template in ["book:/{n}", "Book:/x/{n}", "book:/1{n}"] {
+            assert_eq!(owners(&all, template_claimant(&all, template)), "b", "{template}");
+        }
+        for template in ["book:{+n}", "{+any}"] {
+            assert_eq!(owners(&all, template_claimant(&all, template)), "ad", "{template}");
         }
     }
 }

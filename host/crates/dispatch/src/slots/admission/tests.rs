@@ -65,10 +65,8 @@ fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
     let large = Arc::new(Idle::of("large"));
     *large.reservation.lock() = Err(ReservationError::Memory(1 << 30));
     let request = SlotRequest { owner: "b".into(), work: RunTarget::Provider(large.clone()) };
-    assert_eq!(
-        admission.admit(request.clone()).err(),
-        Some(LimitReached::Reservation(ReservationError::Memory(1 << 30)))
-    );
+    let refused = LimitReached::Reservation(ReservationError::Memory(1 << 30));
+    assert_eq!(admission.admit(request.clone()).err(), Some(refused));
     let waits = granted(admission.enqueue(request).expect("a place")).expect_err("no room yet");
     *large.reservation.lock() = Ok(());
     drop(other);

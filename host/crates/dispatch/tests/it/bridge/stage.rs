@@ -116,16 +116,12 @@ impl Work {
     }
 
     pub fn run(&self, spec: Native) -> Arc<dyn Tool> {
-        let work = self.clone();
-        spec.runs(move |_| {
-            let work = work.clone();
-            async move {
-                let _counted = Counted(work.dropped.clone());
-                work.started.fetch_add(1, Ordering::SeqCst);
-                work.begun.notify_one();
-                work.go.notified().await;
-                done("rendered")
-            }
+        spec.runs_sharing(self, |work, _| async move {
+            let _counted = Counted(work.dropped);
+            work.started.fetch_add(1, Ordering::SeqCst);
+            work.begun.notify_one();
+            work.go.notified().await;
+            done("rendered")
         })
     }
 

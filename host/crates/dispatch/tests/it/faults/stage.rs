@@ -212,37 +212,24 @@ impl Stage {
         }
     }
 
-    /// The outcome of a task.
-    async fn outcome(&self, id: &str) -> Outcome {
-        self.status_in_the_end(id).await;
-        self.task(id).await.outcome.expect("it has ended")
-    }
-
-    /// Waits for the result of a task, which must be one.
-    async fn result(&self, id: &str) -> RawJson {
-        self.status_in_the_end(id).await;
-        let dispatch = self.dispatch();
-        let told = self
-            .until_told(|| async {
-                let tasks = dispatch.tasks().await?;
-                tasks.task_result(&self.me, id, Arc::new(self.client.clone())).await
-            })
-            .await;
-        told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
-            .unwrap_or_else(|error| panic!("{}: {error:?}", self.name))
-    }
-
     /// The task has a result with this text.
     pub async fn has_result(&self, id: &str, text: &str) {
-        let result = self.result(id).await;
-        assert!(result.as_str().contains(text), "{}: {result:?}", self.name);
+        self.status_in_the_end(id).await;
+        let dispatch = self.dispatch();
+        let told = self.until_told(|| async {
+            let tasks = dispatch.tasks().await?;
+            tasks.task_result(&self.me, id, Arc::new(self.client.clone())).await
+        });
+        let told = told.await;
+        assert!(matches!(&told, Ok(Ok(result)) if result.as_str().contains(text)), "{}: {told:?}", self.name);
     }
 
     /// The same for a task of a stateless client, which has the result in the task.
     pub async fn has_outcome(&self, id: &str, text: &str) {
-        let outcome = self.outcome(id).await;
-        let is_so = matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains(text));
-        assert!(is_so, "{}: {outcome:?}", self.name);
+        self.status_in_the_end(id).await;
+        let outcome = self.task(id).await.outcome;
+        let Some(Outcome::Result { result, .. }) = &outcome else { panic!("{}: {outcome:?}", self.name) };
+        assert!(result.as_str().contains(text), "{}: {outcome:?}", self.name);
     }
 
     /// A listing has the task, whatever the fault.
@@ -267,23 +254,20 @@ impl Stage {
         }
     }
 
-    async fn live(&self) -> Vec<TaskId> {
+    async fn live(&self) -> Vec<String> {
         let all = self.store.search(&Search::all(None, 100)).await.expect("this handle meets no fault");
         let live = |status| matches!(status, TaskStatus::Working | TaskStatus::InputRequired);
-        all.tasks.into_iter().filter(|summary| live(summary.status)).map(|summary| summary.id).collect()
+        let live = all.tasks.into_iter().filter(|summary| live(summary.status));
+        live.map(|summary| summary.id.to_string()).collect()
     }
 
     /// Cancels whatever there is but this.
     pub async fn cancel_all_but(&self, but: &str) {
-        for id in self.live().await {
-            let id = id.to_string();
-            if id != but {
-                let dispatch = self.dispatch();
-                let told = self
-                    .until_told(|| async { dispatch.tasks().await?.cancel_task(&self.me, &id).await })
-                    .await;
-                assert!(matches!(told, Ok(_) | Err(Fault::AlreadyOver(_))), "{}: {told:?}", self.name);
-            }
+        for id in self.live().await.iter().filter(|id| *id != but) {
+            let dispatch = self.dispatch();
+            let told = self.until_told(|| async { dispatch.tasks().await?.cancel_task(&self.me, id).await });
+            let told = told.await;
+            assert!(matches!(told, Ok(_) | Err(Fault::AlreadyOver(_))), "{}: {told:?}", self.name);
         }
     }
 
@@ -324,12 +308,10 @@ impl Stage {
             if let Some(key) = key {
                 let dispatch = self.dispatch();
                 let answers = || HashMap::from([(key.clone(), RawJson::trusted(YES))]);
-                let told = self
-                    .until_told(|| async {
-                        dispatch.tasks().await?.update_task(&self.me, id, answers()).await
-                    })
-                    .await;
-                assert!(told.is_ok(), "{}: {told:?}", self.name);
+                let told = self.until_told(|| async {
+                    dispatch.tasks().await?.update_task(&self.me, id, answers()).await
+                });
+                told.await.unwrap_or_else(|fault| panic!("{}: {fault}", self.name));
             }
             assert!(start.elapsed() < BOUND, "{}: it is not done with asking", self.name);
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -341,10 +323,7 @@ impl Stage {
         let (handle, host) = self.other_host();
         let mut left = Vec::new();
         for tool in tools {
-            let reply =
-                host.dispatch.call(&local_caller(), call(tool, true, Arc::new(Client::default()))).await;
-            let Ok(CallReply::Created(created)) = reply else { panic!("{reply:?}") };
-            left.push(created.view.id);
+            left.push(create(&host.dispatch, &self.me, tool, Arc::new(Client::default())).await);
         }
         handle.kill();
         left
@@ -363,10 +342,9 @@ impl Stage {
     /// Shuts the host down.
     pub async fn drain(&self, parting: DrainMode) {
         let dispatch = self.dispatch();
-        let swept = self.swept.clone();
-        let goes = async move {
+        let goes = async {
             tokio::time::sleep(PATIENCE).await;
-            swept.intercept.recover();
+            self.swept.intercept.recover();
         };
         tokio::join!(goes, dispatch.drain(Duration::ZERO, parting));
         // The rest of the process.

@@ -1,14 +1,15 @@
 //! An application over a store in memory, with tools written in Rust.
 
 use futures_util::FutureExt as _;
+use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolyard_dispatch::search::{Direction, Filter};
 use toolyard_dispatch::{Bounds, Caller, Dispatch, NoClientChannel, Settings, Stores, Summary, Task, Tasks};
-use toolyard_kit::{SETTINGS, TickingClock, application, stores};
+use toolyard_kit::{SETTINGS, TickingClock, application, memory, stores};
 use toolyard_store::MemoryStore;
-use toolyard_task::{TaskStore, Tool};
+use toolyard_task::{AuditStore as _, TaskStore, Tool};
 
 /// With room for this many runs.
 pub fn running(running: u32) -> Settings {
@@ -22,6 +23,11 @@ pub fn dispatch(
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Dispatch> {
     application(SETTINGS, Stores { tasks, ..stores(store) }, TickingClock::at(1), tools)
+}
+
+/// An application with a store of its own.
+pub fn in_memory(tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
+    dispatch_by(SETTINGS, &memory(), tools)
 }
 
 /// An application that keeps everything in this store.
@@ -52,6 +58,13 @@ pub async fn listed(dispatch: &Dispatch, caller: &Caller) -> Vec<Summary> {
     let tasks = tasks_of(dispatch).await;
     let found = tasks.find_tasks(caller, Filter::default(), Direction::Ascending, None, 1_000).await;
     found.expect("lists").tasks
+}
+
+/// The lines of the audit log, in order.
+pub async fn audit_lines(store: &MemoryStore) -> Vec<Value> {
+    let batches = store.pending(10_000).await.expect("answers");
+    let lines = batches.iter().flat_map(|batch| &batch.lines);
+    lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
 /// Waits until a task of this caller is so, and returns it.

@@ -28,14 +28,9 @@ pub fn stranger() -> Caller {
 
 /// A call on these terms, without arguments.
 pub fn call_on(terms: Terms, name: &str, channel: Arc<dyn ClientChannel>) -> ToolCall {
+    let (name, arguments) = (name.to_owned(), RawJson::empty_object());
     ToolCall {
-        params: CallParams {
-            name: name.to_owned(),
-            arguments: RawJson::empty_object(),
-            task: None,
-            progress_token: None,
-            trace: None,
-        },
+        params: CallParams { name, arguments, task: None, progress_token: None, trace: None },
         terms,
         stop: Arc::new(Stop::default()),
         channel: channel.clone(),

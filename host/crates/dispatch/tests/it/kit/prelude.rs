@@ -1,7 +1,8 @@
 //! The imports that most tests of the application share.
 
 pub use crate::kit::application::{
-    dispatch, dispatch_by, eventually, keep_time, listed, result_of, running, serve, task_of, tasks_of, until,
+    audit_lines, dispatch, dispatch_by, eventually, in_memory, keep_time, listed, result_of, running, serve,
+    task_of, tasks_of, until,
 };
 pub use crate::kit::calls::{
     Counted, anonymous, asks, call, call_on, create, create_alone, mute, plain_call, stranger,

@@ -1,13 +1,13 @@
 //! A stateless client of a dispatcher, and what it gets.
 
-use crate::kit::application::tasks_of;
+use crate::kit::application::{tasks_of, until};
 use crate::kit::calls::call_on;
 use futures_util::StreamExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
     CallReply, Caller, CreatedTask, Dispatch, Fault, NoClientChannel, Outcome, Principal, RawJson, Stop,
-    TaskId, Terms, ToolCall,
+    Task, TaskId, Terms, ToolCall,
 };
 use toolyard_kit::{YES, principal};
 use toolyard_protocol::stateless::input::Retry;
@@ -32,10 +32,8 @@ pub async fn calls(dispatch: &Arc<Dispatch>, retry: Retry) -> Result<CallReply, 
 }
 
 pub fn created(reply: Result<CallReply, Fault>) -> CreatedTask {
-    match reply {
-        Ok(CallReply::Created(created)) => created,
-        other => panic!("{other:?}"),
-    }
+    let Ok(CallReply::Created(created)) = reply else { panic!("{reply:?}") };
+    created
 }
 
 /// The task of a reply that its client received.
@@ -46,10 +44,8 @@ pub fn delivered(reply: Result<CallReply, Fault>) -> TaskView {
 }
 
 pub fn text(reply: &CallReply) -> &str {
-    match reply {
-        CallReply::Result(result) => result.as_str(),
-        other => panic!("{other:?}"),
-    }
+    let CallReply::Result(result) = reply else { panic!("{reply:?}") };
+    result.as_str()
 }
 
 pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
@@ -67,13 +63,8 @@ pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
 
 /// Answers the question of a task under this key, once it is asked.
 pub async fn answer_when_asked(dispatch: &Arc<Dispatch>, id: &str, key: &str) {
-    loop {
-        let task = tasks_of(dispatch).await.task(&client(), id).await.expect("there");
-        if task.open_questions().any(|question| question.wire_key() == key) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let is_asked = |task: &Task| task.open_questions().any(|question| question.wire_key() == key);
+    until(dispatch, &client(), id, "the question", is_asked).await;
     let answers = [(key.to_owned(), RawJson::trusted(YES))].into();
     tasks_of(dispatch).await.update_task(&client(), id, answers).await.expect("acknowledged");
 }

@@ -20,9 +20,8 @@ impl Place for Schema {
     async fn try_open(&self, keys: &[[u8; 32]]) -> Result<Arc<dyn Backend>, String> {
         let keys = Keyring::new(keys.iter().copied());
         let options = PostgresOptions { readers: 2, keys, ..PostgresOptions::default() };
-        let store =
-            PostgresStore::open(self.place.clone(), options).await.map_err(|error| error.to_string())?;
-        Ok(store)
+        let opened = PostgresStore::open(self.place.clone(), options).await;
+        opened.map(|store| store as Arc<dyn Backend>).map_err(|error| error.to_string())
     }
 
     async fn run(&self, sql: &str) {
@@ -50,10 +49,8 @@ async fn one_that_was_interrupted_goes_on_with_the_rest_and_the_old_key_stays_un
     let busy = schema.beside().await;
     let last = "BEGIN; SELECT FROM task WHERE id = (SELECT max(id::text)::uuid FROM task) FOR UPDATE";
     busy.batch_execute(last).await.expect("locks");
-    let interrupted = tokio::spawn({
-        let store = store.clone();
-        async move { store.reseal(SealWith::Newest, &mut |_| {}).await }
-    });
+    let resealing = store.clone();
+    let interrupted = tokio::spawn(async move { resealing.reseal(SealWith::Newest, &mut |_| {}).await });
     let waits = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
         WHERE NOT granted AND query LIKE '%FOR UPDATE%' AND query LIKE '%ANY($1)%'";
     eventually("it waits for the row", async || schema.count(waits).await > 0).await;
@@ -113,10 +110,8 @@ async fn the_walk_begins_when_all_who_seal_with_an_unmarked_key_are_done() {
     let old: Vec<u8> = slow.query_one("SELECT key FROM seal", &[]).await.expect("reads").get(0);
     slow.execute(SEALS, &[&old]).await.expect("has nothing to do");
     slow.batch_execute("INSERT INTO task SELECT * FROM away").await.expect("are put back");
-    let resealing = tokio::spawn({
-        let store = store.clone();
-        async move { reseal(&*store, SealWith::Newest).await }
-    });
+    let other = store.clone();
+    let resealing = tokio::spawn(async move { reseal(&*other, SealWith::Newest).await });
     let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'seal'::regclass";
     eventually("it waits", async || schema.count(waits).await > 0).await;
     slow.batch_execute("COMMIT").await.expect("commits");
@@ -139,9 +134,8 @@ async fn no_two_do_it_at_a_time() {
     assert!(source.to_string().contains("another process"), "{source}");
     drop(other);
     // The test waits, because the server notices this a moment later.
-    let done = tokio::time::timeout(Duration::from_secs(30), reseal(&*store, SealWith::Newest))
-        .await
-        .expect("has its turn");
+    let resealing = reseal(&*store, SealWith::Newest);
+    let done = tokio::time::timeout(Duration::from_secs(30), resealing).await.expect("has its turn");
     assert_eq!((done.written, done.needed.len()), (1, 0));
     all_read(&*store, &made).await;
 }

@@ -96,20 +96,15 @@ impl Roles {
 async fn a_schema_that_another_role_has_made_is_not_used_and_its_code_is_not_run() {
     let Some(roles) = Roles::new().await else { return };
     let spy = roles.spy.clone();
-    roles
-        .run(
-            &spy,
-            "CREATE SCHEMA SPACE; GRANT ALL ON SCHEMA SPACE TO PUBLIC;
-             CREATE TABLE SPACE.toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
-             GRANT ALL ON SPACE.toolyard_version TO PUBLIC;
-             CREATE TABLE SPACE.ran (who text);
-             GRANT ALL ON SPACE.ran TO PUBLIC;
-             CREATE FUNCTION SPACE.spring() RETURNS trigger LANGUAGE plpgsql AS $$
-             BEGIN INSERT INTO SPACE.ran VALUES (current_user); RETURN NEW; END $$;
-             CREATE TRIGGER spring BEFORE INSERT ON SPACE.toolyard_version
-                 FOR EACH ROW EXECUTE FUNCTION SPACE.spring()",
-        )
-        .await;
+    let trap = "CREATE SCHEMA SPACE; GRANT ALL ON SCHEMA SPACE TO PUBLIC;
+        CREATE TABLE SPACE.toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
+        GRANT ALL ON SPACE.toolyard_version TO PUBLIC;
+        CREATE TABLE SPACE.ran (who text); GRANT ALL ON SPACE.ran TO PUBLIC;
+        CREATE FUNCTION SPACE.spring() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO SPACE.ran VALUES (current_user); RETURN NEW; END $$;
+        CREATE TRIGGER spring BEFORE INSERT ON SPACE.toolyard_version
+            FOR EACH ROW EXECUTE FUNCTION SPACE.spring()";
+    roles.run(&spy, trap).await;
     roles.refuses(&["the schema SPACE belongs to the role SPY, not to HOST", "OWNER TO HOST"]).await;
     // The same applies if the operator has given the schema to the host but not the tables.
     roles.operator("ALTER SCHEMA SPACE OWNER TO HOST").await;
@@ -135,10 +130,7 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
         ("ALTER FUNCTION SPACE.engine_time() OWNER TO SPY", "function SPACE.engine_time() belongs"),
         ("ALTER SCHEMA SPACE OWNER TO SPY", "schema SPACE belongs"),
         ("CREATE VIEW SPACE.seen AS SELECT 1; ALTER VIEW SPACE.seen OWNER TO SPY", "view SPACE.seen belongs"),
-        (
-            "CREATE TYPE SPACE.mood AS ENUM ('a'); ALTER TYPE SPACE.mood OWNER TO SPY",
-            "type SPACE.mood belongs",
-        ),
+        ("CREATE TYPE SPACE.m AS ENUM ('a'); ALTER TYPE SPACE.m OWNER TO SPY", "type SPACE.m belongs"),
         ("CREATE DOMAIN SPACE.big AS bigint; ALTER DOMAIN SPACE.big OWNER TO SPY", "type SPACE.big belongs"),
         (
             "CREATE OPERATOR SPACE.<=> (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_catalog.starts_with);
@@ -152,10 +144,7 @@ async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
         // Objects that others have rights on.
         ("GRANT USAGE ON SCHEMA SPACE TO SPY", "schema SPACE is open to the role SPY (USAGE)"),
         ("GRANT CREATE ON SCHEMA SPACE TO PUBLIC", "schema SPACE is open to all roles (CREATE)"),
-        (
-            "GRANT SELECT, INSERT ON SPACE.task TO SPY",
-            "table SPACE.task is open to the role SPY (INSERT, SELECT)",
-        ),
+        ("GRANT SELECT, INSERT ON SPACE.task TO SPY", "SPACE.task is open to the role SPY (INSERT, SELECT)"),
         ("GRANT TRIGGER ON SPACE.session TO PUBLIC", "table SPACE.session is open to all roles (TRIGGER)"),
         ("GRANT SELECT (secret) ON SPACE.key TO SPY", "column SPACE.key.secret is open to the role SPY"),
         ("GRANT USAGE ON SEQUENCE SPACE.audit_writer TO SPY", "sequence SPACE.audit_writer is open"),
@@ -254,9 +243,8 @@ async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
     let Some(roles) = Roles::new().await else { return };
     // Another session creates the schema at this moment and does not commit.
     let spy = roles.connect(&roles.spy.clone()).await;
-    spy.batch_execute(&roles.named("SET application_name = 'psql'; BEGIN; CREATE SCHEMA SPACE"))
-        .await
-        .expect("is made");
+    let make = "SET application_name = 'psql'; BEGIN; CREATE SCHEMA SPACE";
+    spy.batch_execute(&roles.named(make)).await.expect("is made");
     let error = roles.start(Duration::from_millis(2_500)).await.expect_err("is refused");
     let PostgresOpenError::Locked { by, .. } = &error else { panic!("{error:?}") };
     assert!(by.contains(&format!("of the role {} (psql)", roles.spy)), "{by}");

@@ -4,36 +4,11 @@ use super::Schema;
 use crate::keys::Place as _;
 use toolyard_store::{Backend as _, PostgresOptions};
 use toolyard_store_contract::journal::{append, chunk, recorded};
-use toolyard_store_contract::timeline::{self, kinds, narrow, timeline};
+use toolyard_store_contract::timeline::{self, narrow, timeline};
 use toolyard_store_contract::{created, finish, owner, read, result, task};
 use toolyard_task::journal::Appended;
 use toolyard_task::store::Removable;
-use toolyard_task::timeline::EventKind;
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schema_without_timelines_and_journals_is_upgraded() {
-    let Some(schema) = Schema::new() else { return };
-    let store = schema.open(&[]).await;
-    let made = created(&*store, task(&owner("a"))).await;
-    store.shut_down().await;
-
-    schema.run(SCHEMA_4).await;
-    let schema_2 = "DROP TABLE run, run_event, journal, journal_chunk, component, component_part;
-        DROP FUNCTION room_for(bytea, bigint, bigint, bigint);
-        ALTER TABLE task DROP COLUMN wake; UPDATE toolyard_version SET version = 2";
-    schema.run(schema_2).await;
-    let store = schema.open(&[]).await;
-    assert_eq!(schema.count("SELECT version FROM toolyard_version").await, 5);
-
-    assert_eq!(read(&*store, made.id).await, made);
-    finish(&*store, &made, result()).await;
-    assert_eq!(kinds(&*store, made.id).await, [EventKind::Ended]);
-    assert_eq!(timeline(&*store, made.id).await.runs[0].outcome.as_deref(), Some("completed"));
-    let fence = made.fence;
-    let resumes = created(&*store, recorded(&owner("a"), fence)).await;
-    assert_eq!(append(&*store, resumes.id, fence, 0, &[chunk(0, 9)]).await, Appended::Done);
-    store.shut_down().await;
-}
+use toolyard_task::timeline::{EventKind, Timeline};
 
 /// Makes the tables those of schema 4 again.
 const SCHEMA_4: &str = "
@@ -50,24 +25,40 @@ const SCHEMA_4: &str = "
     ALTER TABLE task DROP COLUMN seq;
     UPDATE toolyard_version SET version = 4";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attempts_and_events_find_their_tasks_in_an_upgraded_schema() {
-    let Some(schema) = Schema::new() else { return };
-    let store = schema.open(&[]).await;
-    let made = created(&*store, task(&owner("a"))).await;
-    let gone = finish(&*store, &created(&*store, task(&owner("a"))).await, result()).await;
-    let removed = store.remove(vec![(gone.id, Vec::new())], Removable::Ended).await.expect("removes");
-    assert_eq!(removed, 1);
-    let before = [timeline(&*store, made.id).await, timeline(&*store, gone.id).await];
-    assert_eq!(before.each_ref().map(|it| (it.runs.len(), it.events.len())), [(1, 2), (1, 0)]);
-    store.shut_down().await;
+/// Schema 2 has neither timelines nor journals.
+const SCHEMA_2: &str = "DROP TABLE run, run_event, journal, journal_chunk, component, component_part;
+    DROP FUNCTION room_for(bytea, bigint, bigint, bigint);
+    ALTER TABLE task DROP COLUMN wake; UPDATE toolyard_version SET version = 2";
 
-    schema.run(SCHEMA_4).await;
-    let store = schema.open(&[]).await;
-    assert_eq!([timeline(&*store, made.id).await, timeline(&*store, gone.id).await], before);
-    finish(&*store, &made, result()).await;
-    assert_eq!(timeline(&*store, made.id).await.runs.len(), 1, "the attempt is the same");
-    store.shut_down().await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_schema_is_upgraded_and_attempts_and_events_find_their_tasks() {
+    for (older, has_timelines) in [(&[SCHEMA_4][..], true), (&[SCHEMA_4, SCHEMA_2], false)] {
+        let Some(schema) = Schema::new() else { return };
+        let store = schema.open(&[]).await;
+        let made = created(&*store, task(&owner("a"))).await;
+        let gone = finish(&*store, &created(&*store, task(&owner("a"))).await, result()).await;
+        let removed = store.remove(vec![(gone.id, Vec::new())], Removable::Ended).await.expect("removes");
+        assert_eq!(removed, 1);
+        let before = [timeline(&*store, made.id).await, timeline(&*store, gone.id).await];
+        assert_eq!(before.each_ref().map(|it| (it.runs.len(), it.events.len())), [(1, 2), (1, 0)]);
+        store.shut_down().await;
+        for sql in older {
+            schema.run(sql).await;
+        }
+        let store = schema.open(&[]).await;
+        assert_eq!(schema.count("SELECT version FROM toolyard_version").await, 5);
+        assert_eq!(read(&*store, made.id).await, made);
+        let after = [timeline(&*store, made.id).await, timeline(&*store, gone.id).await];
+        assert_eq!(after, if has_timelines { before } else { Default::default() });
+        finish(&*store, &made, result()).await;
+        let Timeline { runs, events, .. } = timeline(&*store, made.id).await;
+        assert_eq!(events.last().map(|event| event.kind), Some(EventKind::Ended));
+        // The attempt is the same.
+        assert_eq!((runs.len(), runs[0].outcome.as_deref()), (1, Some("completed")));
+        let resumes = created(&*store, recorded(&owner("a"), made.fence)).await;
+        assert_eq!(append(&*store, resumes.id, made.fence, 0, &[chunk(0, 9)]).await, Appended::Done);
+        store.shut_down().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
