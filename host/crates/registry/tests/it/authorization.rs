@@ -37,7 +37,7 @@ async fn a_wrong_password_is_named() {
 }
 
 #[tokio::test]
-async fn the_token_server_gets_the_password_and_the_registry_only_the_token() {
+async fn the_token_server_gets_the_password_the_registry_only_the_token_and_an_expired_one_is_replaced() {
     let Some(server) = Server::start(Access::Open) else { return };
     let proxy = Proxy::with_tokens(&server.host).await;
     let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
@@ -50,10 +50,14 @@ async fn the_token_server_gets_the_password_and_the_registry_only_the_token() {
     }
     let tokens: Vec<_> = proxy.lines().into_iter().filter(|line| line.contains("/token")).collect();
     assert_eq!(tokens, ["GET /token?service=test&scope=repository%3Aacme%2Ffetch%3Apull&account=ada"]);
+    let challenge = format!(r#"Bearer realm="http://{}/token",service="test""#, proxy.host);
+    let expired = crate::kit::Fault::Answer(401, vec![("www-authenticate", challenge)], Vec::new());
+    proxy.faults().add_times(1, http::Method::GET, "/manifests/1", expired);
+    client.resolve(&reference).await.expect("resolved again");
 }
 
 #[tokio::test]
-async fn a_token_server_on_another_host_gets_the_password_if_the_registry_names_it() {
+async fn a_token_server_on_another_host_gets_the_password_if_it_is_named_and_encrypted() {
     let Some(server) = Server::start(Access::Open) else { return };
     let tokens = Proxy::with_tokens("127.0.0.1:1").await;
     let proxy = Proxy::with_realm(&server.host, &format!("http://{}/token", tokens.host)).await;
@@ -62,11 +66,6 @@ async fn a_token_server_on_another_host_gets_the_password_if_the_registry_names_
     let error = client.resolve(&reference(&proxy.host, "acme/fetch:1")).await.expect_err("refused");
     assert!(matches!(error.problem(), Some(Problem::Login(why)) if why.contains("refuses")), "{error}");
     assert!(tokens.seen()[0].authorization.as_deref().is_some_and(|text| text.starts_with("Basic ")));
-}
-
-#[tokio::test]
-async fn a_password_does_not_go_to_a_token_server_without_encryption() {
-    let Some(server) = Server::start(Access::Open) else { return };
     let proxy = Proxy::with_realm(&server.host, "http://tokens.example/token").await;
     let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
     let text = failure(client.pull(&reference(&proxy.host, "acme/fetch:1")).await);
@@ -81,18 +80,4 @@ async fn an_identity_token_is_exchanged_for_a_token() {
     push(&server.host, "acme/fetch:1", &artifact("fetch")).await;
     client.pull(&reference(&proxy.host, "acme/fetch:1")).await.expect("pulled");
     assert!(proxy.lines().contains(&"POST /token".to_owned()));
-}
-
-#[tokio::test]
-async fn an_expired_token_is_replaced() {
-    let Some(server) = Server::start(Access::Open) else { return };
-    let proxy = Proxy::with_tokens(&server.host).await;
-    let (client, _folder) = client_with(&proxy.host, USER, PASSWORD);
-    let reference = reference(&proxy.host, "acme/fetch:1");
-    push(&server.host, "acme/fetch:1", &artifact("fetch")).await;
-    client.resolve(&reference).await.expect("resolved");
-    let challenge = format!(r#"Bearer realm="http://{}/token",service="test""#, proxy.host);
-    let expired = crate::kit::Fault::Answer(401, vec![("www-authenticate", challenge)], Vec::new());
-    proxy.faults().add_times(1, http::Method::GET, "/manifests/1", expired);
-    client.resolve(&reference).await.expect("resolved again");
 }

@@ -43,18 +43,13 @@ async fn a_circle_of_redirects_ends_and_one_without_encryption_is_refused() {
 }
 
 #[tokio::test]
-async fn a_component_is_fetched_from_a_web_server_through_redirects() {
+async fn a_component_is_fetched_by_https_through_redirects_up_to_its_bound() {
     let proxy = Proxy::before("127.0.0.1:1").await;
     proxy.faults().add(Method::GET, "/latest.wasm", redirect("1.0/fetch.wasm"));
     let component = crate::kit::component("fetch");
     proxy.faults().add(Method::GET, "/1.0/fetch.wasm", Fault::Answer(200, Vec::new(), component.clone()));
     let address = format!("http://{}/latest.wasm", proxy.host).parse().expect("an address");
     assert_eq!(client().fetch(&address).await.expect("fetched"), component);
-}
-
-#[tokio::test]
-async fn a_fetch_is_bounded_and_wants_https() {
-    let proxy = Proxy::before("127.0.0.1:1").await;
     proxy.faults().add(Method::GET, "/endless.wasm", Fault::Endless);
     let address = format!("http://{}/endless.wasm", proxy.host).parse().expect("an address");
     let text = failure(client().fetch(&address).await);

@@ -31,18 +31,13 @@ async fn the_referrers_api_replaces_the_tag() {
 }
 
 #[tokio::test]
-async fn a_page_for_people_is_not_a_list_of_referrers() {
+async fn a_list_of_referrers_that_cannot_be_read_is_an_error_unless_it_is_a_page_for_people() {
     let Some((_server, proxy, reference, artifact)) = published(signed_artifact("fetch")).await else {
         return;
     };
     let page = Fault::Answer(200, Vec::new(), b"<html>".to_vec());
     proxy.faults().add(Method::GET, format!("/referrers/{}", artifact.digest()), page);
     assert_eq!(client().pull(&reference).await.expect("pulled"), artifact);
-}
-
-#[tokio::test]
-async fn a_list_of_referrers_that_cannot_be_read_is_an_error_and_not_an_unsigned_artifact() {
-    let Some((_server, proxy, reference, _)) = published(signed_artifact("fetch")).await else { return };
     proxy.faults().add(Method::GET, ".sig", Fault::Answer(503, Vec::new(), Vec::new()));
     let text = failure(client().pull(&reference).await);
     assert!(text.contains("answered with the status 503"), "{text}");

@@ -16,14 +16,9 @@ fn pinned(key: &PublicKey) -> Signer {
 /// An entry of the component in the fixtures, which cosign 3 signed.
 fn entry() -> Entry {
     Entry {
-        file: "fetch.wasm".to_owned(),
         source: "oci://ghcr.io/acme/fetch:1".to_owned(),
-        manifest: Some(manifest()),
-        digest: component(),
         signer: pinned(&public("cosign3.pub")),
-        grants: vec!["env LANG".to_owned(), "http *.wikipedia.org".to_owned()],
-        settings: None,
-        definitions: Vec::new(),
+        ..crate::lock::entry("fetch.wasm")
     }
 }
 
@@ -73,7 +68,7 @@ fn wider_grants_are_refused_and_named_and_fewer_are_loaded() {
 }
 
 #[test]
-fn an_unsigned_component_is_refused_only_if_the_policy_wants_a_signature() {
+fn a_signature_is_required_as_the_policy_wants_and_that_of_a_pinned_signer_always() {
     for require in [Requirement::None, Requirement::FirstUse] {
         assert_eq!(unsigned().check_signature(None, &policy(&[], require)), Ok(()));
     }
@@ -86,10 +81,6 @@ fn an_unsigned_component_is_refused_only_if_the_policy_wants_a_signature() {
     let from_acme = Entry { source: entry().source, ..unsigned() };
     let keys = policy(&[public("cosign3.pub")], Requirement::None);
     assert!(matches!(from_acme.check_signature(None, &keys), Err(Refusal::Unsigned { .. })));
-}
-
-#[test]
-fn a_pinned_signer_is_required_whatever_the_policy_wants() {
     for require in [Requirement::None, Requirement::FirstUse, Requirement::Always] {
         let refused = entry().check_signature(None, &policy(&[], require)).unwrap_err();
         assert_eq!(
@@ -97,10 +88,6 @@ fn a_pinned_signer_is_required_whatever_the_policy_wants() {
             "has a pinned signer, and fetch.wasm.provenance.json is missing; `toolyard install` writes it again"
         );
     }
-}
-
-#[test]
-fn a_component_that_lost_its_signatures_is_refused() {
     let refused = check(&entry(), &Provenance { signatures: Vec::new(), ..provenance() }).unwrap_err();
     assert!(matches!(refused, Refusal::Signature { error: VerifyError::Unsigned, .. }));
     assert_eq!(
@@ -111,7 +98,7 @@ fn a_component_that_lost_its_signatures_is_refused() {
 }
 
 #[test]
-fn a_signature_by_another_key_is_refused() {
+fn a_signature_by_another_key_or_of_another_manifest_is_refused() {
     let stranger = PrivateKey::of(1);
     let forged = Provenance {
         signatures: vec![stranger.bundle(manifest()), simple()],
@@ -120,18 +107,10 @@ fn a_signature_by_another_key_is_refused() {
     };
     let refused = check(&entry(), &forged).unwrap_err();
     assert!(matches!(refused, Refusal::Signature { error: VerifyError::OtherKey { .. }, .. }), "{refused}");
-}
-
-#[test]
-fn another_manifest_than_the_locked_one_is_refused() {
     for manifest in [None, Some(b"{}".to_vec()), Some([&bytes("manifest.json")[..], b"\n"].concat())] {
         let refused = check(&entry(), &Provenance { manifest, ..provenance() }).unwrap_err();
         assert!(matches!(refused, Refusal::OtherManifest { .. }), "{refused}");
     }
-}
-
-#[test]
-fn a_manifest_of_another_component_is_refused() {
     let text = String::from_utf8(bytes("manifest.json")).unwrap();
     let other = text.replace(&component().to_string(), &Digest::of(b"other").to_string());
     assert_ne!(text, other);
@@ -166,18 +145,10 @@ fn the_pinned_key_comes_from_the_provenance_or_from_the_policy() {
             public("cosign3.pub").fingerprint()
         )
     );
-}
-
-#[test]
-fn a_key_in_the_provenance_counts_only_if_it_is_pinned() {
     let only_2 = Provenance { keys: vec![public("cosign2.pub")], ..provenance() };
     assert!(matches!(check(&entry(), &only_2), Err(Refusal::NoKey { .. })));
     let pins_2 = Entry { signer: pinned(&public("cosign2.pub")), ..entry() };
     assert_eq!(check(&pins_2, &only_2), Ok(()));
-}
-
-#[test]
-fn a_pinned_key_that_the_policy_does_not_name_is_refused() {
     let refused = check_by(&entry(), &provenance(), &policy(&[public("cosign2.pub")], Requirement::None));
     assert_eq!(
         refused.unwrap_err().to_string(),
@@ -190,17 +161,13 @@ fn a_pinned_key_that_the_policy_does_not_name_is_refused() {
 }
 
 #[test]
-fn a_provenance_that_cannot_be_read_is_refused() {
+fn a_provenance_that_cannot_be_read_and_keyless_signers_are_refused() {
     let refused = entry().check_signature(Some(b"{"), &Policy::default()).unwrap_err();
     assert!(matches!(refused, Refusal::Provenance { error: ProvenanceError::Malformed(_), .. }));
     assert!(
         refused.to_string().starts_with("fetch.wasm.provenance.json: the provenance cannot be read: "),
         "{refused}"
     );
-}
-
-#[test]
-fn keyless_signers_are_not_supported_yet() {
     let signer =
         Signer::Identity { identity: "https://x/\u{202e}".to_owned(), issuer: "https://y".to_owned() };
     let keyless = Entry { signer, ..entry() };

@@ -14,13 +14,9 @@ fn fetch(description: &str) -> Definition {
 }
 
 #[test]
-fn a_digest_is_over_the_canonical_form() {
+fn equal_lists_in_any_order_have_no_changes_and_digests_are_over_the_canonical_form() {
     let definition = fetch("Fetches a page.");
     assert_eq!(definition.digest(), Digest::of(canonical(&definition.value).as_bytes()));
-}
-
-#[test]
-fn equal_lists_in_any_order_have_no_changes() {
     let (a, b) = (fetch("a"), tool("b", json!({})));
     assert!(compare(&[a.clone(), b.clone()], &[b, a]).is_empty());
     assert!(compare(&[], &[]).is_empty());
@@ -28,7 +24,7 @@ fn equal_lists_in_any_order_have_no_changes() {
 }
 
 #[test]
-fn a_changed_schema_is_shown_with_the_lines_around() {
+fn each_changed_part_has_a_diff_with_the_lines_around() {
     let mut new = fetch("Fetches a page.");
     new.value["inputSchema"]["properties"]["token"] = json!({"type": "string"});
     assert_eq!(
@@ -44,10 +40,6 @@ fn a_changed_schema_is_shown_with_the_lines_around() {
             "          \"type\": \"string\"\n",
         )
     );
-}
-
-#[test]
-fn each_changed_part_has_a_diff() {
     let new = tool("fetch", json!({"title": "Fetch", "description": "b"}));
     let old = tool("fetch", json!({"description": "a", "annotations": {"readOnlyHint": true}}));
     assert_eq!(
@@ -106,13 +98,9 @@ fn hidden_characters_are_shown() {
 }
 
 #[test]
-fn a_definition_that_is_not_an_object_is_compared_whole() {
+fn long_texts_are_shown_and_definitions_that_are_not_objects_compared_whole() {
     let changes = compare(&[tool("t", json!("a"))], &[tool("t", json!({"a": 1}))]);
     assert_eq!(changes.to_string(), "tool t: definition changed\n  - a\n  + {\n  +   \"a\": 1\n  + }\n");
-}
-
-#[test]
-fn long_texts_are_shown_whole() {
     let lines =
         |from: usize| (from..from + 2_000).map(|line| line.to_string()).collect::<Vec<_>>().join("\n");
     let text = compare(&[fetch(&lines(0))], &[fetch(&lines(1))]).to_string();

@@ -4,14 +4,10 @@ use crate::signed::{public, text};
 use toolyard_trust::key::{KeyError, MAX_KEY, PublicKey};
 
 #[test]
-fn a_public_key_is_written_as_cosign_writes_it_and_read_with_line_ends_of_windows() {
+fn a_public_key_is_read_and_written_as_cosign_writes_it_and_its_fingerprint_is_that_of_the_der() {
     assert_eq!(public("cosign3.pub").to_pem(), text("cosign3.pub"));
     let pem = format!("\n{}\n", text("cosign3.pub").replace('\n', "\r\n"));
     assert_eq!(PublicKey::from_pem(&pem).unwrap(), public("cosign3.pub"));
-}
-
-#[test]
-fn a_fingerprint_is_the_digest_of_the_der() {
     let pem = "-----BEGIN PUBLIC KEY-----\n\
         MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEeFUe+eyZLys3G66U0GXVU+ZBBQWn\n\
         ad8xVPW+GVsbCp0cB4bIpNrwBH0i1krY8pnaoSgy0rh5CbvYAmUdB7DseA==\n\
@@ -21,16 +17,12 @@ fn a_fingerprint_is_the_digest_of_the_der() {
 }
 
 #[test]
-fn a_private_key_for_a_public_one_is_named() {
+fn what_is_not_a_public_key_of_cosign_is_refused_by_name() {
     assert_eq!(
         PublicKey::from_pem(&text("cosign3.key")).unwrap_err().to_string(),
         "the file holds \"ENCRYPTED SIGSTORE PRIVATE KEY\", and this needs \"PUBLIC KEY\"; name the other file of the \
          key pair"
     );
-}
-
-#[test]
-fn keys_of_other_algorithms_are_refused() {
     let pems = [
         // Ed25519.
         "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n",
@@ -41,10 +33,6 @@ fn keys_of_other_algorithms_are_refused() {
     for pem in pems {
         assert_eq!(PublicKey::from_pem(pem).unwrap_err(), KeyError::OtherAlgorithm, "{pem}");
     }
-}
-
-#[test]
-fn text_that_is_not_a_key_is_refused() {
     for text in ["", "key", "-----BEGIN PUBLIC KEY-----\n", "\u{202e}"] {
         assert_eq!(PublicKey::from_pem(text).unwrap_err(), KeyError::NotPem, "{text}");
     }

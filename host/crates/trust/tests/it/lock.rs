@@ -75,7 +75,7 @@ fn entries_are_read_as_they_were_written() {
 }
 
 #[test]
-fn the_order_of_changes_does_not_matter() {
+fn the_order_of_changes_does_not_matter_and_a_removed_entry_takes_its_definitions() {
     let entries = ["a.wasm", "b.wasm", "c.wasm"].map(entry);
     let text = lock(&entries).to_text();
     let mut reversed = entries.clone();
@@ -87,10 +87,6 @@ fn the_order_of_changes_does_not_matter() {
     assert!(changed.remove("a.wasm"));
     changed.set(entries[0].clone());
     assert_eq!(changed.to_text(), text);
-}
-
-#[test]
-fn an_entry_is_removed_with_its_definitions() {
     let mut lock = lock(&[entry("fetch.wasm"), unsigned("hash.wasm")]);
     assert!(lock.remove("fetch.wasm"));
     assert!(!lock.remove("fetch.wasm"));
@@ -124,7 +120,7 @@ fn a_long_list_of_grants_has_a_line_for_each() {
 }
 
 #[test]
-fn comments_and_unknown_keys_stay() {
+fn comments_unknown_keys_and_unchanged_values_stay_as_they_were_written() {
     let text = replaced("source =", "note = \"ours\" # asked Kim\nsource =")
         .replace("name = \"fetch\"", "name = \"fetch\" # the only one\nreviewed = 2026-11-24")
         .replace("[[plugin]]", "# Kim's\n[[plugin]]")
@@ -147,10 +143,6 @@ fn comments_and_unknown_keys_stay() {
     let read = Lock::parse(&lock.to_text()).unwrap();
     assert_eq!(files(&read), ["a.wasm", "fetch.wasm"]);
     assert_eq!(read.entry("fetch.wasm").unwrap().digest, Digest::of(b"new"));
-}
-
-#[test]
-fn unchanged_values_stay_as_they_were_written() {
     let text = replaced("grants = [\"env LANG\", ", "grants = [ # two\n  'env LANG',\n  ");
     let mut lock = Lock::parse(&text).unwrap();
     lock.set(entry("fetch.wasm"));
@@ -191,7 +183,7 @@ fn line_ends_of_windows_and_white_space_in_a_definition_do_not_matter() {
 }
 
 #[test]
-fn doubles_edited_definitions_and_newer_versions_are_refused_with_what_to_do() {
+fn doubles_edited_definitions_and_other_versions_are_refused_with_what_to_do() {
     let text = lock(&[entry("fetch.wasm")]).to_text();
     let from = |start: &str| &text[text.find(start).unwrap()..];
     let sha256 = fetch().digest().hex();
@@ -220,18 +212,31 @@ fn doubles_edited_definitions_and_newer_versions_are_refused_with_what_to_do() {
     ] {
         assert_eq!(refused(&text), says);
     }
-}
-
-#[test]
-fn a_file_without_a_version_is_refused() {
     for text in [String::new(), replaced("version = 1", ""), replaced("version = 1", "version = \"1\"")] {
         assert_eq!(Lock::parse(&text).unwrap_err(), LockError::Version);
     }
     assert_eq!(Lock::parse("version = 0").unwrap_err(), LockError::Version);
+    assert!(refused("version = 1\nplugin = []\n").contains("[[plugin]]"));
+    assert!(refused("version = 1\n[plugin]\n").contains("[[plugin]]"));
+    let text = lock(&[unsigned("a.wasm")]).to_text();
+    assert!(refused(&format!("{text}tool = []\n")).contains("[[plugin.tool]]"));
+    assert!(refused(&format!("{text}prompt = 1\n")).contains("[[plugin.prompt]]"));
+    let error = refused("version = 1\n\n<<<<<<< ours\n");
+    assert!(error.starts_with("toolyard.lock, line 3: "), "{error}");
+    assert!(!refused("version = 1\n\u{1b}[2J\n").contains('\u{1b}'));
 }
 
 #[test]
-fn names_that_are_not_plain_files_are_refused() {
+fn names_that_are_not_plain_files_and_digests_of_other_forms_are_refused() {
+    let digest = component().to_string();
+    assert_eq!(
+        refused(&replaced(&format!("\ndigest = \"{digest}\""), "\ndigest = \"sha256:00\"")),
+        "toolyard.lock: digest of \"fetch.wasm\" is not sha256: and 64 lower-case hexadecimal digits; correct it, or \
+         remove the entry and run toolyard accept"
+    );
+    let text = replaced(&manifest().to_string(), "sha256:0");
+    assert!(refused(&text).contains("manifest of \"fetch.wasm\""));
+    assert!(refused(&replaced(&fetch().digest().hex(), "00")).contains("sha256 of \"fetch.wasm\""));
     let long = format!("{}.wasm", "a".repeat(251));
     let paths = "../fetch.wasm|/etc/fetch.wasm|sub/fetch.wasm|sub\\\\fetch.wasm|C:fetch.wasm|.fetch.wasm|..wasm|.wasm";
     let others =
@@ -253,30 +258,13 @@ fn names_that_are_not_plain_files_are_refused() {
 }
 
 #[test]
-fn digests_of_other_forms_are_refused() {
-    let digest = component().to_string();
-    assert_eq!(
-        refused(&replaced(&format!("\ndigest = \"{digest}\""), "\ndigest = \"sha256:00\"")),
-        "toolyard.lock: digest of \"fetch.wasm\" is not sha256: and 64 lower-case hexadecimal digits; correct it, or \
-         remove the entry and run toolyard accept"
-    );
-    let text = replaced(&manifest().to_string(), "sha256:0");
-    assert!(refused(&text).contains("manifest of \"fetch.wasm\""));
-    assert!(refused(&replaced(&fetch().digest().hex(), "00")).contains("sha256 of \"fetch.wasm\""));
-}
-
-#[test]
-fn missing_keys_are_named() {
+fn missing_keys_and_values_of_other_types_are_refused_by_name() {
     for key in ["file", "source", "digest", "signer", "grants", "name", "sha256", "definition"] {
         let text = replaced(&format!("\n{key} = "), &format!("\nx-{key} = "));
         let error = refused(&text);
         assert!(error.contains(&format!("{key} of")) && error.contains("is missing"), "{error}");
     }
     assert!(refused(&lock(&[unsigned("a.wasm")]).to_text().replace("accepted", "x")).contains("accepted of"));
-}
-
-#[test]
-fn values_of_other_types_are_refused() {
     let signer = "{ key = \"SHA256:02QjZASd\", file = \"acme.pub\" }";
     for (from, to, word) in [
         (signer, "\"some\"", "signer"),
@@ -299,32 +287,12 @@ fn values_of_other_types_are_refused() {
 }
 
 #[test]
-fn lists_are_tables() {
-    assert!(refused("version = 1\nplugin = []\n").contains("[[plugin]]"));
-    assert!(refused("version = 1\n[plugin]\n").contains("[[plugin]]"));
-    let text = lock(&[unsigned("a.wasm")]).to_text();
-    assert!(refused(&format!("{text}tool = []\n")).contains("[[plugin.tool]]"));
-    assert!(refused(&format!("{text}prompt = 1\n")).contains("[[plugin.prompt]]"));
-}
-
-#[test]
-fn text_that_is_not_toml_is_refused_with_its_line() {
-    let error = refused("version = 1\n\n<<<<<<< ours\n");
-    assert!(error.starts_with("toolyard.lock, line 3: "), "{error}");
-    assert!(!refused("version = 1\n\u{1b}[2J\n").contains('\u{1b}'));
-}
-
-#[test]
-fn a_large_file_is_refused_before_it_is_parsed() {
+fn a_large_file_is_refused_before_it_is_parsed_and_so_is_deep_nesting() {
     let text = format!("{}\n", "#".repeat(MAX_LOCK));
     assert_eq!(Lock::parse(&text).unwrap_err(), LockError::TooLarge(MAX_LOCK + 1));
     let definition = Definition { value: "x".repeat(MAX_LOCK).into(), ..fetch() };
     let lock = lock(&[Entry { definitions: vec![definition], ..entry("fetch.wasm") }]);
     assert!(Lock::parse(&lock.to_text()).is_err());
-}
-
-#[test]
-fn deep_nesting_is_refused() {
     let deep = format!("version = 1\nx = {}", "[".repeat(100_000));
     assert!(matches!(Lock::parse(&deep), Err(LockError::Syntax { .. })));
     let json = "[".repeat(100_000);

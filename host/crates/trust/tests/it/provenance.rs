@@ -14,17 +14,22 @@ fn changed(change: impl FnOnce(&mut Value)) -> Result<Provenance, ProvenanceErro
 }
 
 #[test]
-fn a_provenance_is_read_as_it_was_written() {
+fn a_provenance_is_read_as_it_was_written_and_keeps_the_signatures_of_one_key_only() {
     for provenance in [provenance(), Provenance::default()] {
         let text = provenance.to_json();
         assert_eq!(Provenance::parse(&text), Ok(provenance.clone()));
         assert_eq!(Provenance::parse(&text).unwrap().to_json(), text);
         assert!(!provenance.is_too_large());
     }
+    let mut some = provenance();
+    some.signatures.push(Signature::Bundle(b"garbage".to_vec()));
+    some.keep_signatures_of(&public("cosign3.pub"), &pulled());
+    assert_eq!(some.signatures, [manifest_bundle()]);
+    assert_eq!(some.manifest, provenance().manifest);
 }
 
 #[test]
-fn unknown_keys_are_ignored_and_a_newer_version_is_refused_whatever_it_holds() {
+fn unknown_keys_are_ignored_and_newer_versions_and_keys_twice_are_refused() {
     assert_eq!(changed(|file| file["note"] = json!([1])), Ok(provenance()));
     assert_eq!(Provenance::parse(b"{\"version\": 1}"), Ok(Provenance::default()));
     let error = changed(|file| *file = json!({"version": 2, "signatures": "x"})).unwrap_err();
@@ -33,10 +38,24 @@ fn unknown_keys_are_ignored_and_a_newer_version_is_refused_whatever_it_holds() {
         "the provenance has version 2, and this Toolyard reads version 1; update Toolyard"
     );
     assert_eq!(changed(|file| file["version"] = 0.into()), Err(ProvenanceError::Version(0)));
+    for text in [
+        "{\"version\": 1, \"version\": 1}",
+        "{\"version\": 1, \"manifest\": \"\", \"manifest\": \"e30=\"}",
+        "{\"version\": 1, \"signatures\": [], \"signatures\": []}",
+    ] {
+        let error = Provenance::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("duplicate field"), "{error}");
+    }
 }
 
 #[test]
-fn a_large_file_is_refused_before_it_is_parsed() {
+fn a_file_its_signatures_and_its_keys_are_bounded_before_it_is_parsed() {
+    for many in [
+        Provenance { signatures: vec![simple(); MAX_SIGNATURES + 1], ..provenance() },
+        Provenance { keys: vec![public("cosign2.pub"); MAX_KEYS + 1], ..provenance() },
+    ] {
+        assert!(many.is_too_large() && Provenance::parse(&many.to_json()).is_err());
+    }
     let mut largest = provenance().to_json();
     largest.resize(MAX_PROVENANCE, b' ');
     assert_eq!(Provenance::parse(&largest), Ok(provenance()));
@@ -46,25 +65,6 @@ fn a_large_file_is_refused_before_it_is_parsed() {
     let provenance = Provenance { signatures: bundles, ..provenance() };
     assert!(provenance.is_too_large());
     assert!(matches!(Provenance::parse(&provenance.to_json()), Err(ProvenanceError::TooLarge(_))));
-}
-
-#[test]
-fn only_the_signatures_of_one_key_are_kept() {
-    let mut some = provenance();
-    some.signatures.push(Signature::Bundle(b"garbage".to_vec()));
-    some.keep_signatures_of(&public("cosign3.pub"), &pulled());
-    assert_eq!(some.signatures, [manifest_bundle()]);
-    assert_eq!(some.manifest, provenance().manifest);
-}
-
-#[test]
-fn signatures_and_keys_are_bounded() {
-    for many in [
-        Provenance { signatures: vec![simple(); MAX_SIGNATURES + 1], ..provenance() },
-        Provenance { keys: vec![public("cosign2.pub"); MAX_KEYS + 1], ..provenance() },
-    ] {
-        assert!(many.is_too_large() && Provenance::parse(&many.to_json()).is_err());
-    }
 }
 
 #[test]
@@ -91,18 +91,6 @@ fn faults_say_what_to_do() {
         error.starts_with("the provenance cannot be read: ") && error.contains("toolyard install"),
         "{error}"
     );
-}
-
-#[test]
-fn a_key_twice_is_refused() {
-    for text in [
-        "{\"version\": 1, \"version\": 1}",
-        "{\"version\": 1, \"manifest\": \"\", \"manifest\": \"e30=\"}",
-        "{\"version\": 1, \"signatures\": [], \"signatures\": []}",
-    ] {
-        let error = Provenance::parse(text.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains("duplicate field"), "{error}");
-    }
 }
 
 proptest! {

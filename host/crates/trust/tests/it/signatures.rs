@@ -60,16 +60,12 @@ fn a_signature_by_another_key_does_not_count() {
 }
 
 #[test]
-fn without_keys_nothing_counts_and_without_signatures_it_is_unsigned() {
+fn any_of_several_keys_may_have_signed_and_without_keys_or_signatures_nothing_counts() {
     let refused = Keys(Vec::new()).verify(&pulled(), &[simple()]);
     assert_eq!(refused, Err(VerifyError::NoKeys));
     for keys in [Vec::new(), vec![public("cosign2.pub")]] {
         assert_eq!(Keys(keys).verify(&pulled(), &[]), Err(VerifyError::Unsigned));
     }
-}
-
-#[test]
-fn any_of_several_keys_may_have_signed() {
     let keys = Keys(vec![PrivateKey::of(1).public(), public("cosign3.pub"), public("cosign2.pub")]);
     assert_eq!(keys.verify(&pulled(), &[simple()]), Ok(public("cosign2.pub").fingerprint()));
     assert_eq!(keys.verify(&pulled(), &[manifest_bundle()]), Ok(public("cosign3.pub").fingerprint()));
@@ -114,25 +110,24 @@ fn a_signature_over_something_else_does_not_count() {
 }
 
 #[test]
-fn a_message_digest_that_lies_does_not_count() {
+fn a_message_digest_that_lies_or_has_another_algorithm_does_not_count() {
     let key = PrivateKey::of(1);
     let lie = changed(&key.blob(OTHER), |bundle| {
         bundle["messageSignature"]["messageDigest"]["digest"] =
             STANDARD.encode(component().as_bytes()).into();
     });
     assert!(matches!(verify(&key.public(), &file(), lie), Err(VerifyError::OtherKey { .. })));
+    for (field, value, word) in [("algorithm", "SHA2_512", "SHA2_256"), ("digest", "AAAA", "32 bytes")] {
+        let bundle = changed(&key.blob(OTHER), |bundle| {
+            bundle["messageSignature"]["messageDigest"][field] = value.into();
+        });
+        let why = malformed(verify(&key.public(), &file(), bundle));
+        assert!(why.contains(word), "{why}");
+    }
 }
 
 #[test]
-fn a_statement_may_have_several_subjects() {
-    let key = PrivateKey::of(1);
-    let mut statement = statement(Digest::of(OTHER));
-    statement["subject"].as_array_mut().unwrap().push(json!({"digest": {"sha256": manifest().hex()}}));
-    assert_eq!(verify(&key.public(), &pulled(), key.envelope(&statement)), Ok(key.public().fingerprint()));
-}
-
-#[test]
-fn a_statement_without_our_subject_does_not_count() {
+fn a_statement_counts_if_it_has_our_subject_and_type() {
     let key = PrivateKey::of(1);
     for subject in [json!([]), json!([{"digest": {"sha512": "00"}}]), json!([{"digest": {"sha256": "00"}}])] {
         let mut statement = statement(manifest());
@@ -140,11 +135,6 @@ fn a_statement_without_our_subject_does_not_count() {
         let refused = verify(&key.public(), &pulled(), key.envelope(&statement));
         assert!(matches!(refused, Err(VerifyError::OtherSubject { .. })), "{refused:?}");
     }
-}
-
-#[test]
-fn a_statement_of_another_type_does_not_count() {
-    let key = PrivateKey::of(1);
     for (field, value) in [
         ("_type", "https://in-toto.io/Statement/v0.1"),
         ("predicateType", "https://slsa.dev/provenance/v1"),
@@ -155,10 +145,13 @@ fn a_statement_of_another_type_does_not_count() {
         let why = malformed(verify(&key.public(), &pulled(), key.envelope(&statement)));
         assert!(why.contains("says something else"), "{why}");
     }
+    let mut statement = statement(Digest::of(OTHER));
+    statement["subject"].as_array_mut().unwrap().push(json!({"digest": {"sha256": manifest().hex()}}));
+    assert_eq!(verify(&key.public(), &pulled(), key.envelope(&statement)), Ok(key.public().fingerprint()));
 }
 
 #[test]
-fn a_payload_of_another_type_or_with_a_key_twice_does_not_count() {
+fn a_changed_payload_of_another_type_or_with_a_key_twice_does_not_count() {
     let key = PrivateKey::of(1);
     let payload = String::from_utf8(bytes("simple.payload.json")).unwrap();
     for (from, to, says) in [
@@ -170,10 +163,6 @@ fn a_payload_of_another_type_or_with_a_key_twice_does_not_count() {
         let why = malformed(verify(&key.public(), &pulled(), key.simple_over(&changed)));
         assert!(why.contains(says), "{why}");
     }
-}
-
-#[test]
-fn a_changed_payload_does_not_count() {
     let Signature::SimpleSigning { mut payload, signature } = simple() else { panic!("not simple") };
     payload.push(b' ');
     let refused = verify(&public("cosign2.pub"), &pulled(), Signature::SimpleSigning { payload, signature });
@@ -181,7 +170,7 @@ fn a_changed_payload_does_not_count() {
 }
 
 #[test]
-fn der_that_is_not_a_signature_is_malformed() {
+fn der_that_is_not_a_signature_is_malformed_and_both_values_of_s_are_accepted() {
     let Signature::SimpleSigning { payload, signature } = simple() else { panic!("not simple") };
     let garbage = [
         Vec::new(),
@@ -197,12 +186,7 @@ fn der_that_is_not_a_signature_is_malformed() {
         let why = malformed(verify(&public("cosign2.pub"), &pulled(), signature));
         assert!(why.contains("DER"), "{why}");
     }
-}
-
-/// The signature with the other value of `s`. Go's ECDSA accepts it, so cosign does.
-#[test]
-fn both_values_of_s_are_accepted() {
-    let Signature::SimpleSigning { payload, signature } = simple() else { panic!("not simple") };
+    // The signature with the other value of `s`. Go's ECDSA accepts it, so cosign does.
     let low = p256::ecdsa::Signature::from_der(&signature).unwrap();
     let high = p256::ecdsa::Signature::from_scalars(low.r(), -low.s()).unwrap();
     assert_ne!(low, high);
@@ -214,7 +198,7 @@ fn both_values_of_s_are_accepted() {
 }
 
 #[test]
-fn truncated_base64_is_malformed() {
+fn bundles_of_other_shapes_are_malformed() {
     let key = public("cosign3.pub");
     for part in ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig"] {
         let bundle = changed(&manifest_bundle(), |bundle| {
@@ -222,11 +206,6 @@ fn truncated_base64_is_malformed() {
         });
         assert_eq!(malformed(verify(&key, &pulled(), bundle)), "a part of it is not base64");
     }
-}
-
-#[test]
-fn bundles_of_other_shapes_are_malformed() {
-    let key = public("cosign3.pub");
     type Change = fn(&mut Value);
     let changes: [(&str, Change); 8] = [
         ("media type", |b| b["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1".into()),
@@ -245,37 +224,17 @@ fn bundles_of_other_shapes_are_malformed() {
         let why = malformed(verify(&key, &pulled(), changed(&manifest_bundle(), change)));
         assert!(why.contains(word) && !why.contains('\u{202e}'), "{place}: {why}");
     }
-}
-
-#[test]
-fn message_digests_of_other_algorithms_are_malformed() {
-    let key = PrivateKey::of(1);
-    for (field, value, word) in [("algorithm", "SHA2_512", "SHA2_256"), ("digest", "AAAA", "32 bytes")] {
-        let bundle = changed(&key.blob(OTHER), |bundle| {
-            bundle["messageSignature"]["messageDigest"][field] = value.into();
-        });
-        let why = malformed(verify(&key.public(), &file(), bundle));
-        assert!(why.contains(word), "{why}");
-    }
-}
-
-#[test]
-fn a_bundle_with_a_key_twice_is_malformed() {
     let text = String::from_utf8(bytes("manifest.bundle.json")).unwrap();
     let text = text.replace(r#""dsseEnvelope":"#, r#""dsseEnvelope":null,"dsseEnvelope":"#);
     let why = malformed(verify(&public("cosign3.pub"), &pulled(), Signature::Bundle(text.into_bytes())));
     assert!(why.contains("duplicate field"), "{why}");
-}
-
-#[test]
-fn the_older_format_of_cosign_2_is_refused_with_a_hint() {
     let bundle = Signature::Bundle(bytes("component.cosign2.old.json"));
     let why = malformed(verify(&public("cosign2.pub"), &file(), bundle));
     assert!(why.contains("--new-bundle-format"), "{why}");
 }
 
 #[test]
-fn material_is_bounded_before_it_is_parsed() {
+fn material_is_bounded_before_it_is_parsed_and_so_is_the_number_of_signatures() {
     let text = String::from_utf8(bytes("manifest.bundle.json")).unwrap();
     let largest = format!("{}{text}", " ".repeat(MAX_BUNDLE - text.len())).into_bytes();
     assert!(verify(&public("cosign3.pub"), &pulled(), Signature::Bundle(largest.clone())).is_ok());
@@ -287,10 +246,6 @@ fn material_is_bounded_before_it_is_parsed() {
     let payload = " ".repeat(MAX_BUNDLE + 1);
     let why = malformed(verify(&public("cosign2.pub"), &pulled(), PrivateKey::of(1).simple_over(&payload)));
     assert!(why.contains("at most 65536 are read"), "{why}");
-}
-
-#[test]
-fn the_number_of_signatures_is_bounded() {
     let key = Keys(vec![public("cosign2.pub")]);
     let mut signatures = vec![Signature::Bundle(Vec::new()); MAX_SIGNATURES - 1];
     signatures.push(simple());
@@ -300,7 +255,7 @@ fn the_number_of_signatures_is_bounded() {
 }
 
 #[test]
-fn the_nearest_fault_is_reported() {
+fn the_nearest_fault_is_reported_and_says_what_to_do() {
     let key = PrivateKey::of(1);
     let keys = Keys(vec![key.public()]);
     let garbage = Signature::Bundle(Vec::new());
@@ -313,16 +268,6 @@ fn the_nearest_fault_is_reported() {
     assert!(matches!(refused(&[&other_key, &other_subject, &garbage]), VerifyError::OtherSubject { .. }));
     assert!(matches!(refused(&[&other_key, &garbage]), VerifyError::OtherKey { .. }));
     assert!(matches!(refused(&[&garbage]), VerifyError::Malformed { .. }));
-}
-
-#[test]
-fn the_component_of_the_fixtures_is_that_of_its_text() {
-    let text = String::from_utf8(bytes("component.wat")).unwrap();
-    assert_eq!(wat::parse_str(text).unwrap(), bytes("component.wasm"));
-}
-
-#[test]
-fn faults_say_what_to_do() {
     let other = VerifyError::OtherSubject { signed: "sha256:00".to_owned(), expected: Digest::of(b"") };
     assert_eq!(
         other.to_string(),
@@ -336,4 +281,10 @@ fn faults_say_what_to_do() {
         other.to_string(),
         "none of the keys SHA256:a, SHA256:b made a signature of it; name the signer's key with --key"
     );
+}
+
+#[test]
+fn the_component_of_the_fixtures_is_that_of_its_text() {
+    let text = String::from_utf8(bytes("component.wat")).unwrap();
+    assert_eq!(wat::parse_str(text).unwrap(), bytes("component.wasm"));
 }

@@ -30,7 +30,11 @@ fn a_registry_is_found_by_each_form_of_its_name() {
 }
 
 #[test]
-fn an_entry_may_be_a_password_a_token_or_empty() {
+fn an_entry_may_be_a_password_a_token_or_empty_and_a_broken_one_is_named_without_its_content() {
+    let error = config(r#"{"auths":{"h":{"auth":"c2VjcmV0"}}}"#).inline("h").expect_err("refused");
+    assert_eq!(error, "`auths.\"h\".auth` is not a name and a password in base64");
+    DockerConfig::parse(b"[1]").expect_err("not an object");
+    DockerConfig::parse(b"").expect("an empty file is an empty configuration");
     let config = config(
         r#"{"auths":{"a":{"identitytoken":"x","auth":"dXNlcjo="},"b":{"registrytoken":"y"},"c":{},
             "h":{"auth":"dXNlcjphOmI"}}}"#,
@@ -44,14 +48,6 @@ fn an_entry_may_be_a_password_a_token_or_empty() {
 }
 
 #[test]
-fn a_broken_entry_is_named_without_its_content() {
-    let error = config(r#"{"auths":{"h":{"auth":"c2VjcmV0"}}}"#).inline("h").expect_err("refused");
-    assert_eq!(error, "`auths.\"h\".auth` is not a name and a password in base64");
-    DockerConfig::parse(b"[1]").expect_err("not an object");
-    DockerConfig::parse(b"").expect("an empty file is an empty configuration");
-}
-
-#[test]
 fn the_helper_of_a_registry_comes_before_the_one_for_all() {
     let config = config(r#"{"credsStore":"all","credHelpers":{"ghcr.io":"own"}}"#);
     assert_eq!(config.helper("ghcr.io").as_deref(), Some("docker-credential-own"));
@@ -60,7 +56,7 @@ fn the_helper_of_a_registry_comes_before_the_one_for_all() {
 }
 
 #[tokio::test]
-async fn files_are_searched_in_order_and_may_be_missing() {
+async fn files_are_searched_in_order_and_a_large_or_broken_one_is_refused_by_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = ["none.json", "docker.json", "podman.json"].map(|name| folder.path().join(name));
     std::fs::write(&files[1], r#"{"auths":{"a":{"auth":"eDox"}}}"#).expect("written");
@@ -69,11 +65,6 @@ async fn files_are_searched_in_order_and_may_be_missing() {
     assert_eq!(store.look_up("a").await.expect("read"), Some(Credential::password("x", "1")));
     assert_eq!(store.look_up("b").await.expect("read"), Some(Credential::password("x", "3")));
     assert_eq!(store.look_up("c").await.expect("read"), None);
-}
-
-#[tokio::test]
-async fn a_large_or_broken_file_is_refused_by_its_name() {
-    let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("config.json");
     let large = " ".repeat(usize::try_from(MAX_DOCKER_CONFIG).expect("small") + 1);
     for (text, says) in
